@@ -21,7 +21,7 @@ ALONE := .venv/.alone
 QUICK := .venv/.quickstart
 TESTS := .venv/.tests
 READY := .venv/.ready
-CODE := hyptrans hyptrans_startup.py probing recipes data-prep
+CODE := hyptrans hyptrans_startup.py probing recipes
 FAIRSEQ := --no-deps fairseq==0.12.2
 
 # asked before anything is installed: what is missing would otherwise be a page of compiler output

@@ -51,8 +51,8 @@ def load(
             a name of :func:`hyptrans.models`; or a repository ``user/name`` of the Hugging Face
             hub. Of several, which need the same languages, dictionaries and subwords, the
             probabilities are averaged.
-        data: for a checkpoint, the folder that ``data-prep/`` wrote, by default the one that it was
-            trained on.
+        data: for a checkpoint, the folder that ``hyptrans prepare`` wrote, by default the one that
+            it was trained on.
         subword_models: for a checkpoint whose data folder does not say it, the file of its subword
             model by kind, ``{"sentencepiece": path}`` or ``{"subword-nmt": path}``;
             ``{"none": None}`` where tokens stand between spaces.

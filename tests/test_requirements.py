@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
-USED = ["hyptrans", "probing", "data-prep", "recipes"]
+USED = ["hyptrans", "probing", "recipes"]
 OWN = {"hyptrans", "hyptrans_startup", "probing", "recipes", "tests"}
 NAMES = {"fairseq_cli": "fairseq", "hydra": "hydra-core", "yaml": "pyyaml"}
 # what it needs is declared, and it comes without that
@@ -18,6 +18,7 @@ ALONE = {"fairseq"}
 # brought by a package that is declared, which knows best what version fits it
 BROUGHT = {
     "llvmlite": "numba",
+    "onnx-ir": "onnxscript",
     "tokenizers": "transformers",
     "typing-extensions": "torch",
 }
@@ -32,8 +33,8 @@ TOOLS = {
     "mkdocs-material",
     "mkdocstrings",
 }
-# imported by fairseq, the trainer of transformers, and torch.onnx.export, some where a flag asks
-OF_OTHERS = {"hydra-core", "bitarray", "tensorboard", "wandb", "onnx", "onnxscript"}
+# imported by fairseq, the trainer of transformers and torch.onnx.export, some only for a flag
+OF_OTHERS = {"hydra-core", "bitarray", "tensorboard", "wandb", "onnx"}
 # the CUDA builds of torch bring it
 OF_TORCH = {"triton"}
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import sentencepiece
 
-from hyptrans.data.dictionary import SPECIAL
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 from hyptrans.support.files import whole_file, write_whole
@@ -22,9 +21,11 @@ from hyptrans.support.progress import bar
 # 4 GiB
 MOST_WORD_TYPES = 2_000_000
 RARE_LEFT_OUT = 0.9995
-"""Share of a text that its frequent characters cover, as sentencepiece advises for Chinese."""
+"""Coverage that sentencepiece advises for Chinese and Japanese."""
 _TOO_MANY = re.compile(r"value <= (\d+)")
 """Finds the possible number of pieces in sentencepiece's error for a text that supports fewer."""
+_TOO_FEW = re.compile(r"required_chars\. \d+ vs (\d+)")
+"""Finds the needed number of pieces in sentencepiece's error for a text with more characters."""
 # the unigram model is learned from at most this many lines, evenly spread over the text
 _SENTENCEPIECE_LINES = 4_000_000
 
@@ -46,9 +47,9 @@ def learn(
         size: number of merges for subword-nmt, of pieces for sentencepiece.
         model: file to write.
         adapts: whether sentencepiece may learn fewer pieces if the text does not support ``size``.
-        coverage: share of the text covered by the characters, most frequent first, that
-            sentencepiece learns; None for all characters or, if it adapts and they outnumber the
-            pieces, for ``RARE_LEFT_OUT`` with at most half as many characters as pieces.
+        coverage: share of the text that the characters in pieces make up, the most frequent first;
+            None for all characters or, if it adapts and they outnumber the pieces,
+            ``RARE_LEFT_OUT``.
 
     Raises:
         UserError: the text does not support a model of that size.
@@ -86,59 +87,33 @@ def _learn_bpe(texts: list[Path], size: int, model: Path) -> dict[str, Any]:
 def _learn_sentencepiece(
     texts: list[Path], size: int, model: Path, *, adapts: bool, coverage: float | None
 ) -> dict[str, Any]:
-    characters: Counter[str] = Counter()
-    lines = 0
-    for path in texts:
-        for line in read_lines(path):
-            characters.update(line)
-            lines += 1
-    distinct = len(characters)
-    del characters[" "]
-    least = distinct + len(SPECIAL)
-    rare: set[str] = set()
-    if coverage is not None:
-        rare = _rare(characters, coverage, distinct)
-    elif adapts and size < least:
-        rare = _rare(characters, RARE_LEFT_OUT, size // 2)
+    lines = sum(1 for path in texts for _ in read_lines(path))
     stride = -(-lines // _SENTENCEPIECE_LINES)
     sys.stderr.write(f"learning {size} pieces from {-(-lines // stride)} lines\n")
-    # required, as the stride may skip the lines that have them
-    options = {"vocab_size": size, "required_chars": "".join(sorted(characters.keys() - rare))}
-    try:
+    tries: list[dict[str, Any]] = [{"character_coverage": coverage or 1.0}]
+    if adapts:
+        tries.append({**tries[0], "hard_vocab_limit": False})
+        tries += [{**tries[1], "character_coverage": RARE_LEFT_OUT}] if coverage is None else []
+    for number, options in enumerate(tries, 1):
         try:
-            made = _train(texts, stride, rare, **options)
-        except RuntimeError as error:
-            if not adapts or not _TOO_MANY.search(str(error)):
-                raise
-            made = _train(texts, stride, rare, **options, hard_vocab_limit=False)
-    except (RuntimeError, OSError) as error:
-        raise UserError(_sentencepiece_problem(str(error), size, least)) from error
+            made = _train(texts, stride, vocab_size=size, **options)
+            break
+        except (RuntimeError, OSError) as error:
+            if number == len(tries):
+                raise UserError(_sentencepiece_problem(str(error), size)) from error
     with whole_file(model) as file:
         file.write(made)
     pieces = len(sentencepiece.SentencePieceProcessor(model_proto=made))
-    counts: dict[str, Any] = {"pieces": pieces, "characters": distinct}
+    counts: dict[str, Any] = {"pieces": pieces}
     if pieces < size:
         counts["fewer than the default of"] = size
-    if rare:
-        counts["characters in pieces"] = distinct - len(rare)
+    if options["character_coverage"] < 1:
+        counts["character coverage"] = options["character_coverage"]
     return counts
 
 
-def _rare(counts: Counter[str], coverage: float, most: int) -> set[str]:
-    """Return all characters but the most frequent ones: ``most``, or those that cover a share."""
-    left = coverage * counts.total()
-    rare = set()
-    # characters of equal count are sorted by code point
-    for rank, (character, count) in enumerate(sorted(counts.items(), key=lambda i: (-i[1], i[0]))):
-        if left <= 0 or rank >= most:
-            rare.add(character)
-        left -= count
-    return rare
-
-
-def _train(texts: list[Path], stride: int, rare: set[str], **options: Any) -> bytes:
-    spaces = str.maketrans(dict.fromkeys(rare, " "))
-    every = (line.translate(spaces) for path in texts for line in read_lines(path))
+def _train(texts: list[Path], stride: int, **options: Any) -> bytes:
+    every = (line for path in texts for line in read_lines(path))
     chosen = (line for number, line in enumerate(every) if number % stride == 0)
     result = io.BytesIO()
     interrupts: list[KeyboardInterrupt] = []
@@ -148,7 +123,6 @@ def _train(texts: list[Path], stride: int, rare: set[str], **options: Any) -> by
             model_writer=result,
             model_type="unigram",
             normalization_rule_name="identity",
-            character_coverage=1.0,
             remove_extra_whitespaces=False,
             # longer lines would be skipped silently
             max_sentence_length=1 << 30,
@@ -173,16 +147,15 @@ def _noting(interrupts: list[KeyboardInterrupt], lines: Iterable[str]) -> Iterat
         raise
 
 
-def _sentencepiece_problem(message: str, size: int, least: int) -> str:
+def _sentencepiece_problem(message: str, size: int) -> str:
     if found := _TOO_MANY.search(message):
         return (
             f"--vocab-size {size} is more than this text supports, "
             f"sentencepiece allows at most {found[1]}"
         )
-    if "required_chars" in message or "smaller" in message:
+    if found := _TOO_FEW.search(message):
         return (
-            f"--vocab-size {size} is too small for the {least - len(SPECIAL)} distinct "
-            f"characters of the text; use at least {least}, or --character-coverage "
-            f"{RARE_LEFT_OUT} for pieces without the rarest characters"
+            f"--vocab-size {size} is too small for the characters of the text; use at least "
+            f"{found[1]}, or --character-coverage {RARE_LEFT_OUT} for pieces without the rarest"
         )
     return f"sentencepiece could not learn a model: {message.splitlines()[-1]}"

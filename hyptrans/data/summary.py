@@ -10,15 +10,6 @@ from typing import Any
 from hyptrans.data.plan import Job
 from hyptrans.support.errors import one_line
 
-_TRAINING = (
-    "--user-dir hyptrans --arch hybonet_plus_iwslt_d64 --optimizer adam --adam-betas '(0.9, 0.98)' "
-    "--clip-norm 0.5 --lr 1e-2 --lr-scheduler polynomial_decay --warmup-updates 300 "
-    "--total-num-update 3000 --max-update 3000 --dropout 0.2 --attention-dropout 0 "
-    "--criterion tiled_label_smoothed_cross_entropy --label-smoothing 0.1 --max-tokens 4096 "
-    "--keep-last-epochs 5 --patience 10"
-)
-"""Options of a short training, with the best learning rate of the study."""
-
 
 def summary(
     job: Job,
@@ -59,11 +50,8 @@ def _subwords(job: Job, notes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]
         less = job.size_adapts and learned[unit] < job.vocab_size
         adapted = f", as this text supports no {job.vocab_size:,}" if less else ""
         yield f"subwords: {learned[unit]:,} {unit} of {job.bpe}{adapted}"
-        if frequent := learned.get("characters in pieces"):
-            yield (
-                f"characters in pieces: the {frequent:,} most frequent of "
-                f"{learned['characters']:,} (--character-coverage)"
-            )
+        if share := learned.get("character coverage"):
+            yield f"the most frequent characters, {100 * share:g} % of the text, are in pieces"
     sizes = [f"{lang} {notes['dictionaries'][lang]:,}" for lang in job.languages]
     joined = ", joined" if job.joined_dictionary else ""
     yield f"symbols of the dictionaries{joined}: {', '.join(sizes)}"
@@ -84,6 +72,5 @@ def _oddities(job: Job, notes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]
 def next_command(job: Job) -> str:
     """Return a shell command that trains on the data set from the current folder."""
     out = os.path.relpath(job.out) if job.out.is_relative_to(Path.cwd()) else str(job.out)
-    shared = ["--share-all-embeddings"] if job.joined_dictionary else []
-    words = ["fairseq-train", os.path.join(out, "data-bin"), *shlex.split(_TRAINING), *shared]
-    return shlex.join([*words, "--save-dir", f"checkpoints/{job.out.name}"])
+    command = ["hyptrans", "train", out, "--arch", "hybonet_plus_iwslt_d64"]
+    return shlex.join([*command, "--out", f"runs/{job.out.name}"])

@@ -132,7 +132,7 @@ def from_data(
     """Return the rules by which a data folder was made.
 
     Args:
-        folder: a folder that ``data-prep/`` wrote, or any folder if ``named`` gives the rules.
+        folder: a folder from ``hyptrans prepare``, or any folder if ``named`` gives the rules.
         languages: source and target.
         named: file of the subword model by its kind, instead of the folder's record; the kind
             ``none`` has no file. If empty, the folder's record is used.

@@ -115,5 +115,5 @@ def manifest_of(out):
 
 
 def script(name):
-    """Words that start one of the commands in data-prep as a process."""
-    return [sys.executable, str(REPOSITORY / "data-prep" / f"{name}.py")]
+    """Words that start ``hyptrans prepare`` as a process."""
+    return [sys.executable, "-m", "hyptrans", "prepare", name]

@@ -55,8 +55,8 @@ def test_raw_text_comes_back_from_the_binary_files(tmp_path, corpus):
         write(tmp_path / f"odd.{lang}", ["  two  spaces ", "<pad> </s>"]) for lang in ("en", "de")
     ]
     words = [*corpus(), "--train", *odd, "--test", *odd, "--raw-text", "--vocab-size", 200]
-    *_, last = prepare("prepare_text", *words, "--out", out).splitlines()
-    assert last.startswith(f"fairseq-train {out}/data-bin --user-dir hyptrans --arch hybonet_plus")
+    *_, last = prepare("text", *words, "--out", out).splitlines()
+    assert last == f"hyptrans train {out} --arch hybonet_plus_iwslt_d64 --out runs/out"
     for lang in ("en", "de"):
         for number, name in enumerate(("test", "test1")):
             expected = (out / f"raw/{name}.{lang}").read_text().split("\n")[:-1]
@@ -121,7 +121,7 @@ def test_real_multi30k_comes_back_exactly(tmp_path, data):
     for name, stem in sets.items():
         words += [f"--{name}", *(folder / f"{stem}.{lang}.gz" for lang in ("en", "de"))]
     out = tmp_path / "out"
-    prepare("prepare_text", *words, "--raw-text", "--vocab-size", 6000, "--out", out)
+    prepare("text", *words, "--raw-text", "--vocab-size", 6000, "--out", out)
     for lang in ("en", "de"):
         lines = gzip.decompress((folder / f"test_2016_flickr.{lang}.gz").read_bytes()).decode()
         expected = lines.split("\n")[:-1]
@@ -151,7 +151,7 @@ def test_real_tatoeba_is_prepared_by_its_recipe_and_the_printed_command_trains(t
 @pytest.mark.slow
 def test_words_by_spaces_go_through_all_commands(tmp_path, corpus):
     out = tmp_path / "out"
-    prepare("prepare_text", *corpus(), "--bpe", "none", "--joined-dictionary", "--out", out)
+    prepare("text", *corpus(), "--bpe", "none", "--joined-dictionary", "--out", out)
     trained = tmp_path / "model"
     train(out, "--share-all-embeddings", save=trained)
     checkpoint = trained / "checkpoint_last.pt"

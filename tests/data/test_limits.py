@@ -11,7 +11,7 @@ import pytest
 
 from hyptrans.data import parallel
 from hyptrans.support.errors import UserError
-from tests.data.conftest import REPOSITORY, script, tree
+from tests.data.conftest import REPOSITORY, tree
 
 
 def test_full_disk_is_one_sentence_and_leaves_no_half_file(tmp_path, corpus):
@@ -19,10 +19,10 @@ def test_full_disk_is_one_sentence_and_leaves_no_half_file(tmp_path, corpus):
     code = (
         "import resource, runpy, sys; "
         "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)); "
-        "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+        "runpy.run_module('hyptrans', run_name='__main__')"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, *script("prepare_text")[1:], *words],
+        [sys.executable, "-c", code, "prepare", "text", *words],
         capture_output=True,
         text=True,
         check=False,

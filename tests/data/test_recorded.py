@@ -10,7 +10,7 @@ from hyptrans.data.moses import TextSteps
 from hyptrans.support.errors import UserError
 
 MANIFEST = {
-    "command": ["data-prep/prepare_text.py"],
+    "command": ["hyptrans prepare text"],
     "languages": ["en", "de"],
     "inputs": {},
     "outputs": {"bpe.codes": {}},

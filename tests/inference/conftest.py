@@ -17,7 +17,7 @@ POSITIONS = ["--max-source-positions", "64", "--max-target-positions", "128"]
 
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory):
-    """Folders as data-prep/ leaves them: a dictionary for each side, and one for both."""
+    """Folders as hyptrans prepare leaves them: a dictionary for each side, and one for both."""
     return prepared_folder(tmp_path_factory.mktemp("prepared") / "data")
 
 

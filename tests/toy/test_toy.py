@@ -3,7 +3,6 @@ import statistics
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from pathlib import Path
 
 import pytest
 import sacrebleu
@@ -15,7 +14,7 @@ from hyptrans.toy.grammar import Node, Sampler
 from hyptrans.toy.languages import ending, english, tovari
 from hyptrans.toy.trees import text
 
-SCRIPT = Path(__file__).parents[2] / "data-prep" / "make_toy.py"
+TOY = [sys.executable, "-m", "hyptrans", "prepare", "toy"]
 SMALL = toy.Settings(train=300, valid=40, test=50)
 UPOS = {
     *("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT"),
@@ -227,7 +226,7 @@ def contents(folder):
 
 def test_the_same_settings_give_the_same_bytes_in_any_process(tmp_path):
     for name in ("1", "2"):
-        command = [sys.executable, SCRIPT, "--out", tmp_path / name]
+        command = [*TOY, "--out", tmp_path / name]
         command += ["--train", "300", "--valid", "40", "--test", "50"]
         environment = {**os.environ, "PYTHONHASHSEED": name}
         subprocess.run(command, check=True, env=environment, capture_output=True)
@@ -279,13 +278,13 @@ def test_a_stopped_run_leaves_whole_files_that_do_not_pass_for_finished(tmp_path
 def test_command_says_what_is_wrong_in_one_line(tmp_path):
     wrong = {"--test": "'0' is not a whole number above 0", "--max-words": "3 is not 8 or more"}
     for (flag, message), value in zip(wrong.items(), ("0", "3"), strict=True):
-        command = [sys.executable, SCRIPT, "--out", tmp_path, flag, value]
+        command = [*TOY, "--out", tmp_path, flag, value]
         run = subprocess.run(command, capture_output=True, text=True, check=False)
         assert run.returncode == 2
         assert run.stderr.splitlines()[-1].endswith(f"error: argument {flag}: {message}")
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "file").touch()
-    command = [sys.executable, SCRIPT, "--out", tmp_path / "file"]
+    command = [*TOY, "--out", tmp_path / "file"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     wanted = f"error: --out {tmp_path / 'file'} is a file, a folder is needed: name another\n"
     assert (run.returncode, run.stderr) == (2, wanted)

@@ -1,4 +1,4 @@
-"""``hyptrans prepare`` and the scripts of ``data-prep/``: make a data folder from any text."""
+"""``hyptrans prepare``: make a data folder from any text."""
 
 from collections.abc import Sequence
 

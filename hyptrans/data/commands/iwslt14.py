@@ -31,7 +31,7 @@ def _plan(sets: Mapping[str, PairSource]) -> Plan:
 
 
 _IWSLT14 = Named(
-    program="data-prep/prepare_iwslt14.py",
+    program="hyptrans prepare iwslt14",
     languages=("de", "en"),
     sizes={"subword-nmt": 10000, "sentencepiece": 10000},
     urls=("https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz",),

@@ -4,7 +4,6 @@ import argparse
 import math
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,11 +45,11 @@ def add_shared_arguments(
     add("--vocab-size", type=positive, metavar="N", help=about)
     add(
         "--character-coverage",
-        type=number(sys.float_info.min, 1, "a number above 0 and up to 1"),
+        type=number(0.98, 1, "a number from 0.98 to 1"),
         metavar="SHARE",
-        help="share of the text that the characters in pieces of sentencepiece make up; rarer ones "
-        "are symbols of their own in the dictionaries (default: 1; where that is more characters "
-        f"than pieces by default, {RARE_LEFT_OUT}, at most half as many as pieces)",
+        help="share of the text, from 0.98 to 1, that the characters in sentencepiece's pieces "
+        "make up; rarer ones are symbols of their own in the dictionaries (default: 1, or, where "
+        f"that is more characters than pieces by default, {RARE_LEFT_OUT})",
     )
     about = "no lower-casing and no Moses steps: what sacreBLEU on detokenized text wants"
     add("--raw-text", action="store_true", help=about)

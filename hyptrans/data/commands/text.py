@@ -60,7 +60,7 @@ def main(args: argparse.Namespace) -> None:
     given: Given = {name: getattr(args, name) for name in _SETS}
     words = args.bpe == WORDS
     problems = [*_wrong_languages(args, given), *_wrong_options(args, given)]
-    job = make_job(args, "data-prep/prepare_text.py", _SIZES, problems)
+    job = make_job(args, "hyptrans prepare text", _SIZES, problems)
     files = [Path(path) for pairs in given.values() for pair in pairs for path in pair]
     if args.hub and Path(args.hub).exists():
         files = [Path(args.hub)]

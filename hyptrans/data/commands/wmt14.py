@@ -51,7 +51,7 @@ def wmt14(*, icml17: bool = False, valid_from_train: bool = False) -> Named:
         valid_from_train: take the validation set from the training text.
     """
     return Named(
-        program="data-prep/prepare_wmt14.py",
+        program="hyptrans prepare wmt14",
         languages=("en", "de"),
         sizes={"subword-nmt": 40000, "sentencepiece": 32000},
         urls=(_EUROPARL, _CRAWL, _NEWS_V9 if icml17 else _NEWS_V12, _DEV, _TEST),

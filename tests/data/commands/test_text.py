@@ -2,7 +2,6 @@ import gzip
 import os
 import random
 import re
-from collections import Counter
 
 import pytest
 import sentencepiece
@@ -165,7 +164,7 @@ def test_manifest_and_summary_say_what_was_dropped(tmp_path, run, corpus):
         (["--target-lang", "en"], "--source-lang and --target-lang are both en"),
         (["--test", "nowhere.en", "nowhere.de"], r"--test: nowhere.en is not a file; --test: now"),
         (["--bpe", "none", "--vocab-size", 300], "--vocab-size goes with subwords, not with --bpe"),
-        (["--character-coverage", "0"], "--character-coverage: '0' is not a number above 0 and up"),
+        (["--character-coverage", "0"], "--character-coverage: '0' is not a number from 0.98 to"),
         (["--character-coverage", "1"], "--character-coverage goes with --bpe sentencepiece, not"),
         (["--bpe", "none", "--lowercase"], "--lowercase and --bpe none, which keeps words, excl"),
     ],
@@ -301,27 +300,22 @@ def many_characters(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "pieces", "characters"),
+    ("options", "pieces", "coverage"),
     [
-        ([], 8000, 4000),
-        (["--vocab-size", 1500, "--character-coverage", 0.5], 1500, "half"),
+        (["--vocab-size", 8900, "--character-coverage", 0.98], 8900, 0.98),
         (["--vocab-size", 9100], 9100, None),
     ],
 )
 def test_rare_characters_are_symbols_but_no_pieces(
-    tmp_path, run, many_characters, options, pieces, characters
+    tmp_path, run, many_characters, options, pieces, coverage
 ):
-    if characters == "half":
-        counts = Counter((tmp_path / "train.zh").read_text().replace("\n", ""))
-        frequent = sorted(counts.values(), reverse=True)
-        characters = next(n for n in range(9000) if 2 * sum(frequent[:n]) >= counts.total())
     status, printed, err = run("text", *many_characters, *options, "--keep-intermediate")
     assert status == 0, err
-    said = f"characters in pieces: the {characters or 0:,} most frequent of 9,000 (--character-c"
-    assert (said in printed) == (characters is not None)
+    said = "the most frequent characters, 98 % of the text, are in pieces"
+    assert (said in printed) == (coverage is not None)
     out = tmp_path / "out"
     learned = manifest_of(out)["steps"]["learn subwords"]
-    assert learned.get("characters in pieces") == characters
+    assert learned.get("character coverage") == coverage
     assert learned["pieces"] <= pieces
     model = sentencepiece.SentencePieceProcessor(str(out / "sentencepiece.model"))
     symbols = set(symbols_of(out, "zh"))
@@ -333,13 +327,24 @@ def test_rare_characters_are_symbols_but_no_pieces(
         assert used <= symbols
         rare = {token for token in used if model.piece_to_id(token) == model.unk_id()}
         assert all(len(token) == 1 for token in rare)
-        assert (rare != set()) == (characters is not None)
+        assert (rare != set()) == (coverage is not None)
 
 
 def test_a_typed_size_below_the_number_of_characters_is_refused(run, many_characters):
     message = error_of(run("text", *many_characters, "--vocab-size", 8000))
-    assert "--vocab-size 8000 is too small for the 9000 distinct characters of the text" in message
+    assert "--vocab-size 8000 is too small for the characters of the text" in message
     assert "use at least 9004, or --character-coverage 0.9995" in message
+
+
+def test_by_default_pieces_leave_out_the_rarest_of_too_many_characters(tmp_path, run):
+    rare = "".join(chr(0x4E00 + i) for i in range(8200))
+    lines = ["ab " * 2000, *("cd " * 2000 for _ in range(4000)), rare]
+    files = [write(tmp_path / f"text.{lang}", lines) for lang in ("zh", "ja")]
+    words = [word for name in ("train", "valid") for word in (f"--{name}", *files)]
+    out = tmp_path / "out"
+    result = run("text", *words, "--raw-text", "--max-length", 9000, "--out", out)
+    assert result[0] == 0, result[2]
+    assert "the most frequent characters, 99.95 % of the text, are in pieces" in result[1]
 
 
 def test_training_text_that_is_all_dropped_is_an_error(tmp_path, run, corpus):

@@ -46,7 +46,7 @@ def write_lines(path, lines):
 
 
 def prepared_folder(folder, lines=None, *, kind="sentencepiece", size=45, steps=(), raw=True):
-    """A folder as ``data-prep/`` leaves it, with dictionaries but without binarized text."""
+    """A folder as ``hyptrans prepare`` leaves it, with dictionaries but without binarized text."""
     data_bin = folder / "data-bin"
     data_bin.mkdir(parents=True)
     text = write_lines(folder / "text", lines or sentences(300))
@@ -63,7 +63,7 @@ def prepared_folder(folder, lines=None, *, kind="sentencepiece", size=45, steps=
     # by this fairseq knows the languages
     (data_bin / "train.en-de.en.idx").touch()
     manifest = {
-        "command": ["data-prep/prepare_text.py", *(["--raw-text"] if raw else [])],
+        "command": ["hyptrans prepare text", *(["--raw-text"] if raw else [])],
         "languages": ["en", "de"],
         "inputs": {},
         "outputs": {model.name: {}},
