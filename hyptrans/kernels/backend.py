@@ -1,8 +1,8 @@
-"""What computes an operator: kernels of numba on the CPU, of Triton on CUDA, or the formula.
+"""The choice of an operator's backend: numba kernels on the CPU, Triton on CUDA, or the formula.
 
-The environment variable ``HYPTRANS_KERNELS``, as it is when this module is imported, chooses:
-``auto`` (the default, and what an empty value means), ``eager`` (the formulas in plain torch),
-``numba`` or ``triton``.
+The environment variable ``HYPTRANS_KERNELS`` makes the choice; this module reads it on import:
+``auto`` (the default, also for an empty value), ``eager`` (the formulas in plain torch), ``numba``
+or ``triton``.
 """
 
 import functools
@@ -22,19 +22,19 @@ Backend = Literal["eager", "numba", "triton"]
 VARIABLE = "HYPTRANS_KERNELS"
 CHOICES = ("auto", "eager", "numba", "triton")
 CHOSEN = os.environ.get(VARIABLE) or "auto"
-"""One of ``CHOICES``; what it is not is an error at the first operator."""
+"""One of ``CHOICES``; any other value raises an error at the first operator."""
 FULL = (torch.float32, torch.float64)
 
 
 def backend(x: Tensor, *, triton: bool = False) -> Backend:
-    """The backend that computes an operator of ``x``.
+    """Return the backend that computes an operator of ``x``.
 
-    It is ``eager``, the formula, for tensors without numbers, dtypes or devices without a kernel,
-    and while torch compiles or exports a graph, of which kernels cannot be a part.
+    It is ``eager``, the formula, for empty or 0-dimensional tensors, for dtypes or devices without
+    a kernel, and while torch compiles or exports a graph, which cannot contain kernels.
 
     Args:
         x: the operator's first operand.
-        triton: the operator has kernels of Triton.
+        triton: the operator has Triton kernels.
 
     Raises:
         ValueError: ``HYPTRANS_KERNELS`` is none of ``CHOICES``.
@@ -54,7 +54,7 @@ def backend(x: Tensor, *, triton: bool = False) -> Backend:
 
 @functools.cache
 def _installed(name: Backend) -> bool:
-    """Whether a backend can be imported; if not, a warning says so once."""
+    """Return whether a backend can be imported; if not, warn once."""
     try:
         if name == "numba" and cpu.MISSING:
             raise cpu.MISSING
@@ -66,16 +66,16 @@ def _installed(name: Backend) -> bool:
 
 
 class _NoGraph:
-    """Stands for the context of an autograd function whose gradient nobody asks for."""
+    """Stand-in for the context of an autograd function that needs no gradient."""
 
     def save_for_backward(self, *_: Any) -> None:
-        """Keep nothing."""
+        """Save nothing."""
 
 
 def apply(function: Any, *inputs: Any) -> Any:
-    """An autograd function of inputs, by its ``forward`` alone where no gradient is recorded.
+    """Apply an autograd function; call only its ``forward`` if torch records no gradient.
 
-    torch's own ``apply`` takes as long as a kernel of the few rows that a decoding step has.
+    torch's own ``apply`` takes as long as a kernel does for the few rows of a decoding step.
     """
     if torch.is_grad_enabled():
         return function.apply(*inputs)
@@ -85,9 +85,9 @@ def apply(function: Any, *inputs: Any) -> Any:
 def no_second_derivative(
     instead: str = f"set {VARIABLE}=eager, by which formulas are plain torch",
 ) -> RuntimeError:
-    """The error of a backward pass that runs with ``create_graph=True``.
+    """Return the error to raise in a backward pass that runs with ``create_graph=True``.
 
-    Kernels are no operators of torch. With torch's ``once_differentiable``,
+    Kernels are not torch operators. With torch's ``once_differentiable``,
     :func:`torch.autograd.grad` would leave them out of a second derivative without an error.
     """
     return RuntimeError(
@@ -96,5 +96,5 @@ def no_second_derivative(
 
 
 def one_number(c: CurvatureLike) -> bool:
-    """Whether a curvature is a single number, as kernels take it, and not one a row."""
+    """Return whether a curvature is a single number, as kernels need, and not one per row."""
     return not isinstance(c, Tensor) or c.numel() == 1

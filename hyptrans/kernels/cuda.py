@@ -1,13 +1,13 @@
-"""Kernels for CUDA: Triton, imported at the first launch, and launches where tensors lie.
+"""CUDA kernels: imports Triton at the first launch and launches kernels on a tensor's device.
 
-A program works on ``ROWS`` rows ``[ROWS, WIDTH]`` at a time, ``WIDTH`` the power of two at or above
-their length; a lane beyond an edge reads numbers that make no NaN. Sums over rows go to one row of
-``partial`` per program: without atomics no result depends on the order of programs. Numbers of the
-host come in a tensor and not as arguments, which Triton would round to float32.
-Places are counted in 64 bits: a tensor may have more than ``2^31`` numbers.
+A program works on a tile ``[ROWS, WIDTH]`` of ``ROWS`` rows; ``WIDTH`` is the power of two at or
+above their length. Lanes beyond an edge read numbers that give no NaN. A program writes its sums
+over rows to its own row of ``partial``: without atomics no result depends on the order of programs.
+Host numbers come in a tensor, as Triton would round arguments to float32.
+Offsets have 64 bits: a tensor may have more than ``2^31`` numbers.
 
-Nothing here waits for the device, but for the first use of a number of the host, which is copied
-there once. The tests run on a GPU by ``make test-gpu``, else in Triton's interpreter.
+Nothing here waits for the device, except the first use of a host number, which is copied there
+once. ``make test-gpu`` runs the tests on a GPU; otherwise they run in Triton's interpreter.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import triton.language as tl  # type: ignore
 
 TILE = 2048
-"""Numbers of each tensor that a program holds at a time; more only if a row is longer."""
+"""Numbers of each tensor that a program holds at once; more only if a row is longer."""
 
 
 class Deferred:
@@ -36,7 +36,7 @@ class Deferred:
 
     @functools.cached_property
     def jitted(self) -> Any:
-        """Triton's kernel; in the function's file ``tl`` and its kernels become Triton's too."""
+        """Triton's kernel; making it also sets ``tl`` and the kernels in the function's file."""
         import triton
         import triton.language
 
@@ -50,7 +50,7 @@ class Deferred:
 
 
 def kernel(*do_not_specialize: str) -> Callable[[Any], Any]:
-    """Have Triton compile a function, in whose file ``tl`` is Triton's language when it runs.
+    """Make Triton compile a function at its first launch, with ``tl`` as Triton's language.
 
     Args:
         do_not_specialize: arguments that change from call to call.
@@ -60,7 +60,7 @@ def kernel(*do_not_specialize: str) -> Callable[[Any], Any]:
 
 @kernel()
 def lanes(rows: tl.tensor, D: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr) -> Any:
-    """Rows, columns and places of a program's numbers, which rows exist, and which numbers do."""
+    """Return rows, columns and offsets of a program's numbers, and masks of those that exist."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, WIDTH)[None, :]
     exists = row < rows
@@ -69,24 +69,24 @@ def lanes(rows: tl.tensor, D: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.conste
 
 @kernel()
 def time_of(value: tl.tensor, column: tl.tensor) -> Any:
-    """The time coordinates of rows."""
+    """Return the time coordinates of rows."""
     return tl.sum(tl.where(column == 0, value, 0.0), axis=1)
 
 
 @kernel()
 def space_product(x: tl.tensor, y: tl.tensor, column: tl.tensor) -> Any:
-    """The dot products of the space parts of rows."""
+    """Return the dot products of the space parts of rows."""
     return tl.sum(tl.where(column == 0, 0.0, x * y), axis=1)
 
 
 @kernel()
 def with_time(time: tl.tensor, space: tl.tensor, column: tl.tensor) -> Any:
-    """Rows with other time coordinates."""
+    """Return rows with their time coordinates replaced."""
     return tl.where(column == 0, time[:, None], space)
 
 
 def launch(kernel: Any, grid: tuple[int, ...], like: Tensor, *args: Any, **options: Any) -> None:
-    """Run a kernel on a grid of programs, where a tensor lies."""
+    """Run a kernel on a grid of programs on the device of ``like``."""
     kernel = kernel.jitted if isinstance(kernel, Deferred) else kernel
     with torch.cuda.device_of(like):
         kernel[grid](*args, **options)
@@ -95,35 +95,35 @@ def launch(kernel: Any, grid: tuple[int, ...], like: Tensor, *args: Any, **optio
 def launch_rows(kernel: Any, count: int, like: Tensor, *args: Any, **options: Any) -> None:
     """Run a kernel on ``count`` rows as long as those of ``like``."""
     width, height = tile(like.size(-1))
-    # eight warps keep a row of 8192 in 32 registers a thread for each tensor
+    # with eight warps a row of 8192 takes 32 registers per thread for each tensor
     warps = 4 if width <= 2 * TILE else 8 if width <= 4 * TILE else 16
     sizes = {"D": like.size(-1), "WIDTH": width, "ROWS": height, "num_warps": warps}
     launch(kernel, (-(-count // height),), like, *args, **options, **sizes)
 
 
 def tile(columns: int) -> tuple[int, int]:
-    """Columns and rows of a program's tile."""
+    """Return the columns and rows of a program's tile."""
     width = 1 << max(0, columns - 1).bit_length()
     return width, max(1, TILE // width)
 
 
 def programs(count: int, columns: int) -> int:
-    """How many programs :func:`launch_rows` starts."""
+    """Return how many programs :func:`launch_rows` starts."""
     return -(-count // tile(columns)[1])
 
 
 def curvature(c: CurvatureLike, like: Tensor) -> Tensor:
-    """The curvature on the device, where a learned one is already."""
+    """Return the curvature as a tensor on the device, where a learned one already is."""
     return c.to(like.device) if isinstance(c, Tensor) else device_constants((c,), like)
 
 
 def device_constants(scalars: tuple[float, ...], like: Tensor) -> Tensor:
-    """Numbers of the host, as the dtype and on the device of a tensor."""
+    """Return host numbers as a tensor with the dtype and device of ``like``."""
     return _on_device(scalars, like.dtype, like.device)
 
 
 @functools.lru_cache(maxsize=1024)
 def _on_device(scalars: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    # a training saves for its gradients what a translation before it made, in inference mode
+    # training may save for its gradients what an earlier translation cached in inference mode
     with torch.inference_mode(False):
         return torch.tensor(scalars, dtype=dtype, device=device)

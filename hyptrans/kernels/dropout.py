@@ -1,4 +1,4 @@
-"""Dropout on the CPU that stores no mask: a hash of place and seed decides what is kept."""
+"""Dropout on the CPU without a stored mask: a hash of place and seed decides what to keep."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ GOLDEN = 0x9E3779B9
 
 
 def relu_dropout(x: Tensor, p: float, *, relu: bool = False, training: bool = True) -> Tensor:
-    """Dropout with probability ``p`` in training, after ReLU where asked for.
+    """Apply dropout with probability ``p`` in training, after ReLU if ``relu``.
 
-    The CPU's kernel draws a seed from torch's generator and keeps or drops each number by a hash
-    of the seed and the place, so it keeps other numbers than torch's dropout, which runs elsewhere.
+    The CPU kernel draws a seed from torch's generator and keeps or drops each number by a hash of
+    seed and place, so it keeps other numbers than torch's dropout, which runs everywhere else.
 
     Raises:
         ValueError: ``p`` is not between 0 and 1.
@@ -36,19 +36,19 @@ def relu_dropout(x: Tensor, p: float, *, relu: bool = False, training: bool = Tr
 
 
 def drawn_seed() -> int:
-    """A seed for the hashes of dropout, drawn by torch's generator of the CPU."""
+    """Draw a seed for the hashes of dropout from torch's CPU generator."""
     return int(torch.randint(2**63 - 1, (), device="cpu"))
 
 
 def threshold_and_scale(p: float) -> tuple[int, float]:
-    """The least hash of a number that dropout keeps, and the factor of such a number."""
+    """Return the least hash of a number that dropout keeps, and the factor of kept numbers."""
     return min(round(p * 2**32), 2**32 - 1), 1 / (1 - p)
 
 
 def dropout(block: int, pointer: Any) -> None:
-    """Keep a number of rows ``[N, d]`` where the hash of its place is at least the threshold.
+    """Keep each number of rows ``[N, d]`` whose place has a hash of at least the threshold.
 
-    Matrices: rows, what is kept. Scalars: scale. Integers: seed, threshold, whether ReLU is first.
+    Matrices: rows, result. Scalars: scale. Integers: seed, threshold, whether ReLU comes first.
     """
     job = read(pointer)
     x, out = matrix(job, 0), matrix(job, 1)
@@ -66,9 +66,9 @@ def dropout(block: int, pointer: Any) -> None:
 
 
 def relu_dropout_backward(block: int, pointer: Any) -> None:
-    """Gradient with ReLU: a positive result was a positive number, and kept.
+    """Compute the gradient with ReLU: a positive result comes from a positive number that was kept.
 
-    Matrices: gradient, what came out, gradient of the rows. Scalars: scale.
+    Matrices: gradient, result of :func:`dropout`, gradient of the rows. Scalars: scale.
     """
     job = read(pointer)
     grad, out, grad_x = matrix(job, 0), matrix(job, 1), matrix(job, 2)
@@ -81,7 +81,7 @@ def relu_dropout_backward(block: int, pointer: Any) -> None:
 
 @inlined
 def fill_kept(row: Any, seed: int, n: int, least: np.uint32, scale: float) -> None:
-    """The scale where numbers of a row are kept, else 0; all of them where the least hash is 0."""
+    """Fill a row with the scale of kept numbers, else 0; keep all if the least hash is 0."""
     zero = scale - scale
     if least == np.uint32(0):
         for j in range(row.size):
@@ -94,20 +94,20 @@ def fill_kept(row: Any, seed: int, n: int, least: np.uint32, scale: float) -> No
 
 @inlined
 def key_of(seed: int, row: int) -> np.uint32:
-    """The start of the hashes of a row; both halves of the seed enter."""
+    """Return the start of a row's hashes, which depends on both halves of the seed."""
     return np.uint32(_mix(np.uint32(row) + np.uint32(seed)) ^ np.uint32(seed >> 32))
 
 
 @inlined
 def kept_at(key: np.uint32, column: int, threshold: np.uint32) -> bool:
-    """Whether a number of a row is kept."""
+    """Return whether dropout keeps a number of a row."""
     return bool(_mix(key + np.uint32(column) * np.uint32(GOLDEN)) >= threshold)
 
 
 @inlined
 def _mix(number: int) -> np.uint32:
-    """A hash of 32 bits (lowbias32): every bit of the input moves about half of the output's."""
-    # the casts keep 32 bits, which numba would widen
+    """Return a 32-bit hash (lowbias32): each input bit flips about half of the output bits."""
+    # without the casts numba would widen the 32 bits
     h = np.uint32(number)
     h = np.uint32(np.uint32(h ^ (h >> np.uint32(16))) * np.uint32(0x7FEB352D))
     h = np.uint32(np.uint32(h ^ (h >> np.uint32(15))) * np.uint32(0x846CA68B))
@@ -115,11 +115,11 @@ def _mix(number: int) -> np.uint32:
 
 
 Options = tuple[int, float, bool, int]
-"""Threshold and scale of dropout, whether ReLU comes first, and the seed."""
+"""Dropout's threshold and scale, whether ReLU comes first, and the seed."""
 
 
 class _Dropout(torch.autograd.Function):
-    """Kernels of :func:`relu_dropout`: by a seed, which stands for the mask."""
+    """Kernels of :func:`relu_dropout`; a seed stands for the mask."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, options: Options) -> Tensor:
@@ -137,7 +137,7 @@ class _Dropout(torch.autograd.Function):
 
 
 def _dropped(x: Tensor, made: Tensor | None, options: Options) -> Tensor:
-    """Dropout of ``x``; where its result ``made`` is given, the gradient before it."""
+    """Return dropout of ``x``; or, given its result ``made``, the gradient before it from ``x``."""
     threshold, scale, relu, seed = options
     out = torch.empty_like(x)
     if made is None:

@@ -1,4 +1,4 @@
-"""Points read from the directions and radii of heads, as HAN has them."""
+"""Points from the directions and radii of heads, as in HAN."""
 
 import math
 from typing import Any
@@ -22,17 +22,17 @@ from hyptrans.kernels.cpu import (
 )
 
 TINY = 1e-30
-"""Added to what a ratio divides by, where it is nothing to any other number; a squared length below
-it counts as zero, as its root would have few digits or none."""
+"""Added to the divisor of a ratio, where it changes no number but zero. A squared length below it
+counts as zero, as its root would have few correct digits or none."""
 
 
 def split_heads(z: Tensor, heads: int) -> Tensor:
-    """Rows in equal parts, one a head: ``[B, T, P, H n]`` -> ``[P, B, H, T, n]``."""
+    """Split rows into equal parts, one per head: ``[B, T, P, H n]`` -> ``[P, B, H, T, n]``."""
     return z.unflatten(-1, (heads, -1)).permute(2, 0, 3, 1, 4)
 
 
 def polar_heads(z: Tensor, heads: int, max_radius: float) -> Tensor:
-    """:func:`hyptrans.geometry.klein.polar_points` of the coordinates of each head.
+    """Return :func:`hyptrans.geometry.klein.polar_points` of each head's coordinates.
 
     Shapes: ``[B, T, P, H n]`` -> ``[P, B, H, T, n]``.
     """
@@ -53,7 +53,7 @@ class _PolarHeads(torch.autograd.Function):
         ctx.sizes = batch, length, projections, heads
         ctx.scalars = max_radius, klein.DIRECTION_EPSILON, TINY
         ctx.save_for_backward(z)
-        # in place of the radius a point has a time
+        # a point has a time in place of the radius
         out = z.new_empty(projections, batch, heads, length, width // heads)
         run(polar_forward, (out, z.view(-1, out.size(-1))), ctx.scalars, ctx.sizes)
         return out
@@ -72,7 +72,7 @@ class _PolarHeads(torch.autograd.Function):
 
 @inlined
 def _place(row: int, sizes: Any) -> int:
-    """Where a row of ``[P B H T]`` is in ``[B T P H]``."""
+    """Return the index in ``[B T P H]`` of a row of ``[P B H T]``."""
     batch, length, projections, heads = sizes[0], sizes[1], sizes[2], sizes[3]
     t, rest = row % length, row // length
     h, rest = rest % heads, rest // heads
@@ -82,7 +82,7 @@ def _place(row: int, sizes: Any) -> int:
 
 @inlined
 def _scale_and_time(squared: float, radius: float, scalars: Any) -> Any:
-    """The factor of a direction and the time, of the direction's squared length and a radius."""
+    """Return a direction's factor and the time, from its squared length and a radius."""
     most, epsilon, tiny = scalars[0], scalars[1], scalars[2]
     length = math.sqrt(squared) if squared > tiny else squared - squared
     radius *= tanh_ratio(abs(radius) / most + tiny)
@@ -94,7 +94,7 @@ def _scale_and_time(squared: float, radius: float, scalars: Any) -> Any:
 
 @inlined
 def _gradients(squared: float, along: float, radius: float, by_time: float, scalars: Any) -> Any:
-    """The factors of gradient and direction in the direction's gradient, and the radius's."""
+    """Return the factors of gradient and direction in the latter's gradient, and the radius's."""
     most, epsilon, tiny = scalars[0], scalars[1], scalars[2]
     one = most / most
     length = math.sqrt(squared) if squared > tiny else one - one
@@ -113,10 +113,10 @@ def _gradients(squared: float, along: float, radius: float, by_time: float, scal
 
 
 def polar_forward(block: int, pointer: Any) -> None:
-    """Directions and radii to points, a head's together.
+    """Map directions and radii to points, laid out head by head.
 
     Matrices: points ``[P B H T, n]``, coordinates ``[B T P H, n]``, radii last. Scalars: the
-    largest radius, what is added to a length, a tiny number. Integers: B, T, P, H.
+    largest radius, a length's epsilon, a tiny number. Integers: B, T, P, H.
     """
     job = read(pointer)
     out, given = matrix(job, 0), matrix(job, 1)
@@ -140,10 +140,10 @@ def polar_forward(block: int, pointer: Any) -> None:
 
 
 def polar_backward(block: int, pointer: Any) -> None:
-    """Gradient of :func:`polar_forward`.
+    """Compute the gradient of :func:`polar_forward`.
 
     Matrices: gradient of the points, coordinates, gradient of the coordinates. Scalars and integers
-    as there.
+    as for :func:`polar_forward`.
     """
     job = read(pointer)
     grad, given, grad_given = matrix(job, 0), matrix(job, 1), matrix(job, 2)

@@ -1,4 +1,4 @@
-"""The lift of space coordinates onto the hyperboloid, in one pass each way."""
+"""The lift of space coordinates onto the hyperboloid, in one pass forward and one backward."""
 
 import math
 from typing import Any
@@ -14,12 +14,12 @@ from hyptrans.kernels.cpu import BLOCK, blocks_of, matrix, read, run
 
 
 def lift(space: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
-    """:func:`hyptrans.geometry.lorentz.lift`: the point above given space coordinates.
+    """Return the point above given space coordinates: :func:`hyptrans.geometry.lorentz.lift`.
 
     Shapes: ``[..., D - 1]`` -> ``[..., D]``.
     """
     space = at_least_float32(space)
-    # without a gradient the formula is as fast, and faster for the few rows of a decoding step
+    # without a gradient the formula is as fast, and faster on the few rows of a decoding step
     if not torch.is_grad_enabled() or backend(space) == "eager" or not one_number(c):
         return lorentz.lift(space, c=c)
     made: Tensor = _Lift.apply(space, c)
@@ -52,7 +52,7 @@ class _Lift(torch.autograd.Function):
 
 
 def lift_forward(block: int, pointer: Any) -> None:
-    """Points above rows ``[N, d]``.
+    """Compute the points above rows ``[N, d]``.
 
     Matrices: space coordinates, points ``[N, d + 1]``. Scalars: 1/c.
     """
@@ -70,7 +70,7 @@ def lift_forward(block: int, pointer: Any) -> None:
 
 
 def lift_backward(block: int, pointer: Any) -> None:
-    """Gradient of :func:`lift_forward`.
+    """Compute the gradient of :func:`lift_forward`.
 
     Matrices: gradient of the space coordinates ``[N, d]``, gradient of the points, points,
     ``partial`` ``[blocks, 1]``: twice the gradient of 1/c.

@@ -1,4 +1,4 @@
-"""Hypformer's linear attention: its features, and a decoding step in one pass on the CPU."""
+"""Features of Hypformer's linear attention, and its decoding step in one pass on the CPU."""
 
 import math
 from typing import Any
@@ -13,23 +13,23 @@ from hyptrans.kernels.backend import backend
 from hyptrans.kernels.cpu import inlined, matrix, read, run, vector
 
 FEATURE_EPSILON = 1e-6
-"""Added after ReLU and to the scale, so that a row without a positive number has features."""
+"""Added after ReLU and to the scale, so that a row without positive numbers has features."""
 DENOMINATOR_FLOOR = 1e-30
-"""A smaller sum of products of features counts as no key seen, and the result tends to zero instead
-of 0/0. Sums of keys come near it only where powers of features underflow."""
+"""A smaller sum of products of features counts as no key seen; the result then tends to zero
+instead of 0/0. Sums of keys come near it only if powers of features underflow."""
 KERNEL_POWER = 2.0
-"""The power of features that the kernel knows."""
+"""The only power of features that the kernel computes."""
 
 
 def features(numbers: Tensor, factors: Tensor, power: float) -> Tensor:
-    """Features ``phi``: a power that sharpens the direction of a vector and keeps its length.
+    """Return features ``phi``: a power sharpens a vector's direction and keeps its length.
 
     ``phi = |u| / |u^p| u^p`` with ``u = (ReLU(numbers) + eps) / (softplus(scale) + eps)``.
 
     Shapes: numbers ``[..., d]``, the :func:`channel_factors` ``1 / (softplus(scale) + eps)``
     broadcast against it -> ``[..., d]``.
     Range: all positive; finite for numbers up to 1e18, also in half precision (float32 inside).
-    Source: Hypformer eq. 19; ``scale`` has a number per channel, as a single one would cancel.
+    Source: Hypformer eq. 19; ``scale`` has one number per channel, as a single one would cancel.
     """
     u = (F.relu(at_least_float32(numbers)) + FEATURE_EPSILON) * factors
     found: Tensor = with_gradient(_Sharpened, u, power)
@@ -37,7 +37,7 @@ def features(numbers: Tensor, factors: Tensor, power: float) -> Tensor:
 
 
 class _Sharpened(torch.autograd.Function):
-    """``|u| / |u^p| u^p`` of positive rows; its gradient by its result takes a third of the passes.
+    """``|u| / |u^p| u^p`` of positive rows; a gradient from the result takes 1/3 of the passes.
 
     With ``b = g . phi / |u|^2`` the gradient of ``u`` is ``p phi / u (g - b phi) + b u``.
     """
@@ -46,8 +46,8 @@ class _Sharpened(torch.autograd.Function):
 
     @staticmethod
     def forward(u: Tensor, power: float) -> Tensor:
-        # the largest number of a row cancels; dividing by it first keeps the power from overflowing
-        # and its length from underflowing
+        # a row's largest number cancels; dividing by it first keeps the power from overflowing and
+        # its length from underflowing
         sharp = (u / u.amax(-1, keepdim=True)).pow(power)
         return sharp * (u.norm(dim=-1, keepdim=True) / sharp.norm(dim=-1, keepdim=True))
 
@@ -65,13 +65,13 @@ class _Sharpened(torch.autograd.Function):
 
 
 def channel_factors(scale: Tensor) -> Tensor:
-    """What :func:`features` multiply channels with."""
+    """Return the factors by which :func:`features` multiplies channels."""
     return 1 / (F.softplus(at_least_float32(scale)) + FEATURE_EPSILON)
 
 
 def ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
-    """``numerator / denominator``, and about zero where no key was seen."""
-    # one, and not the floor, in its place: a division by the floor would blow up the gradient
+    """Return ``numerator / denominator``, or about zero where no key was seen."""
+    # fill in 1 and not the floor: division by the floor would blow up the gradient
     return numerator / denominator.masked_fill(denominator < DENOMINATOR_FLOOR, 1.0)
 
 
@@ -86,7 +86,7 @@ def step(
     power: float,
     allowed: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """One position of linear attention after those in sums; outputs ``Z + psi(V)``, new sums.
+    """Add one position to the sums of linear attention; return its ``Z + psi(V)`` and new sums.
 
     Shapes: query, key, value ``[B, H, 1, .]`` before the features, sums ``[B, H, d, e]`` and
     ``[B, H, d]``, channel factors ``[H, 1, d]``, psi ``[H, e, e]``, allowed ``[B, 1, 1, 1]``, false
@@ -122,12 +122,12 @@ def step(
 
 
 def step_kernel(block: int, pointer: Any) -> None:
-    """One more position of linear attention, of power 2; a block is a hypothesis.
+    """Compute one more position of linear attention with power 2; a block is one hypothesis.
 
-    Matrices: sums ``[B H d, d]`` and ``[B H, d]`` after, queries, keys and values, one head at a
-    time, sums before, factors of channels ``[H, d]``, psi ``[H d, d]``, outputs ``[B H, d]``.
-    Scalars: what is added to ReLU, the least sum to divide by. Integers: H, the strides of B and H
-    in queries, keys and values.
+    Matrices: new sums ``[B H d, d]`` and ``[B H, d]``; queries, keys and values, one head at a
+    time; old sums; channel factors ``[H, d]``; psi ``[H d, d]``; outputs ``[B H, d]``.
+    Scalars: the number added to ReLU, the least divisor. Integers: H, and the strides of B and H in
+    queries, keys and values.
     """
     job = read(pointer)
     after, keys_after = matrix(job, 0), matrix(job, 1)
@@ -158,7 +158,7 @@ def step_kernel(block: int, pointer: Any) -> None:
 
 @inlined
 def _features(given: Any, factors: Any, epsilon: float, out: Any) -> None:
-    """:func:`features` of power 2 of a head's row."""
+    """Compute :func:`features` with power 2 of one head's row."""
     zero, one, d = out.dtype.type(0), out.dtype.type(1), out.size
     squared, sharp = zero, zero
     for j in range(d):

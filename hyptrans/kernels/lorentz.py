@@ -1,4 +1,4 @@
-"""Points of the hyperboloid: from the results of a linear map, and from time-like vectors."""
+"""Points of the hyperboloid, from the results of a linear map and from time-like vectors."""
 
 import functools
 import math
@@ -24,14 +24,14 @@ def from_linear(
     residual: Tensor | None = None,
     residual_time: bool = True,
 ) -> Tensor:
-    """:func:`hyptrans.geometry.lorentz.from_linear` of several projections and a residual.
+    """Return :func:`hyptrans.geometry.lorentz.from_linear` of several projections and a residual.
 
-    Shapes: z ``[..., P, H, d]``, log_scale ``[P]`` -> ``[..., P, H, d]``; a residual ``[..., d]``
-    is added to ``z`` of one projection and one head, with ``residual_time`` its time too.
+    Shapes: z ``[..., P, H, d]``, log_scale ``[P]`` -> ``[..., P, H, d]``. A residual ``[..., d]``
+    adds to ``z`` of one projection and one head; with ``residual_time`` its time adds too.
     Source: HyboNet eq. 3 and 7.
 
     Raises:
-        ValueError: there are not as many log scales as projections, or a residual of several heads.
+        ValueError: log scales and projections differ in number, or a residual has several heads.
     """
     if log_scale.dim() != 1 or log_scale.size(0) != z.size(-3):
         shape = tuple(log_scale.shape)
@@ -58,7 +58,7 @@ def from_linear(
 def plain_from_linear(
     z: Tensor, log_scale: Tensor, residual: Tensor | None, c: float, residual_time: bool
 ) -> Tensor:
-    """:func:`from_linear` in plain torch."""
+    """Compute :func:`from_linear` in plain torch."""
     if residual is not None:
         residual = residual if residual_time else _without_time(residual)
         z = z + residual[..., None, None, :]
@@ -71,7 +71,7 @@ def _without_time(residual: Tensor) -> Tensor:
 
 @functools.cache
 def _scalars(dtype: torch.dtype, c: float, residual_time: bool) -> tuple[float, ...]:
-    """The least time, 1/c, what is added to a squared norm, how much a residual's time counts."""
+    """Return least time, 1/c, a squared norm's epsilon, and how much a residual's time counts."""
     epsilon = lorentz.space_norm_epsilon(dtype)
     return c**-0.5 + lorentz.TIME_MARGIN, 1 / c, epsilon, float(residual_time)
 
@@ -118,17 +118,17 @@ class _FromLinear(torch.autograd.Function):
         grad_residual = None
         if residual is not None:
             grad_residual = grad_z.view(residual.shape)
-            # a copy: a hook or a clipping may write over one of two gradients
+            # a copy, as a hook or gradient clipping may overwrite one of the two gradients
             grad_residual = grad_residual.clone() if scalars[3] else _without_time(grad_residual)
         return grad_z, partial.sum(0), grad_residual, None
 
 
 def linear_forward(block: int, pointer: Any) -> None:
-    """Results of a linear map to points.
+    """Map the results of a linear map to points.
 
-    Matrices: z ``[N P H, d]``, residual ``[N, d]`` (where P = H = 1) or none, log scales
-    ``[1, P]``, points. Scalars: least time, 1/c, epsilon, and how much of the residual's time
-    counts (0 or 1). Integers: H.
+    Matrices: z ``[N P H, d]``, residual ``[N, d]`` (if P = H = 1) or none, log scales ``[1, P]``,
+    points. Scalars: least time, 1/c, epsilon, and how much the residual's time counts (0 or 1).
+    Integers: H.
     """
     job = read(pointer)
     z, residual, log_scale, out = matrix(job, 0), matrix(job, 1), matrix(job, 2), matrix(job, 3)
@@ -152,7 +152,7 @@ def linear_forward(block: int, pointer: Any) -> None:
                 for j in range(1, d):
                     squared += z[n, j] * z[n, j]
             squares[k], times[k], scales[k] = squared, time, scale[n // heads % projections]
-        # roots and quotients of many rows overlap; within one row each waits for the one before
+        # roots and quotients of many rows overlap; within one row each waits for the previous one
         for k in range(tile):
             time = scales[k] / (one + exp(-times[k])) + least
             ratio = (time * time - inverse_c) / (squares[k] + epsilon)
@@ -170,10 +170,10 @@ def linear_forward(block: int, pointer: Any) -> None:
 
 
 def linear_backward(block: int, pointer: Any) -> None:
-    """Gradient of :func:`linear_forward`.
+    """Compute the gradient of :func:`linear_forward`.
 
     Matrices: gradient of the points, z, residual, log scales, gradient of z, ``partial``
-    ``[blocks, P]`` (of the log scales). Scalars and integers as there.
+    ``[blocks, P]`` (of the log scales). Scalars and integers as for :func:`linear_forward`.
     """
     job = read(pointer)
     grad, z, residual, log_scale = matrix(job, 0), matrix(job, 1), matrix(job, 2), matrix(job, 3)
@@ -202,7 +202,7 @@ def linear_backward(block: int, pointer: Any) -> None:
                     along += z[n, j] * grad[n, j]
             squares[k], alongs[k], times[k], grad_times[k] = squared, along, time, grad[n, 0]
             scales[k] = scale[n // heads % projections]
-        # without a branch, and on numbers of the tile alone, this loop becomes vector code
+        # without branches and on the tile's numbers alone, this loop becomes vector code
         for k in range(tile):
             squared = squares[k]
             sigmoid = one / (one + exp(-times[k]))
@@ -231,9 +231,9 @@ def linear_backward(block: int, pointer: Any) -> None:
 
 
 def normalize(v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
-    """:func:`hyptrans.geometry.lorentz.normalize`: scale time-like vectors onto the hyperboloid.
+    """Scale time-like vectors onto the hyperboloid: :func:`hyptrans.geometry.lorentz.normalize`.
 
-    Shapes: ``[..., D]``.
+    Shapes: ``[..., D]`` -> ``[..., D]``.
     """
     v = at_least_float32(v)
     chosen = backend(v, triton=True)
@@ -276,9 +276,9 @@ class _Normalize(torch.autograd.Function):
 
 
 def normalize_forward(block: int, pointer: Any) -> None:
-    """Rows ``[N, d]`` onto the hyperboloid.
+    """Scale rows ``[N, d]`` onto the hyperboloid.
 
-    Matrices: vectors, points. Scalars: 1/c, least of ``1 - |v_s / v_t|^2``.
+    Matrices: vectors, points. Scalars: 1/c, floor of ``1 - |v_s / v_t|^2``.
     """
     job = read(pointer)
     v, out = matrix(job, 0), matrix(job, 1)
@@ -289,7 +289,7 @@ def normalize_forward(block: int, pointer: Any) -> None:
     for start in range(block * BLOCK, min((block + 1) * BLOCK, rows), TILE):
         tile = min(TILE, min((block + 1) * BLOCK, rows) - start)
         for k in range(tile):
-            # slopes, whose squares neither underflow nor overflow
+            # the squares of slopes neither underflow nor overflow
             squared, inverse = zero, one / v[start + k, 0]
             for j in range(1, d):
                 slope = v[start + k, j] * inverse
@@ -307,10 +307,10 @@ def normalize_forward(block: int, pointer: Any) -> None:
 
 
 def normalize_backward(block: int, pointer: Any) -> None:
-    """Gradient of :func:`normalize_forward`.
+    """Compute the gradient of :func:`normalize_forward`.
 
     Matrices: gradient of the points, vectors, gradient of the vectors, ``partial`` ``[blocks, 1]``
-    (of c). Scalars as there.
+    (of c). Scalars as for :func:`normalize_forward`.
     """
     job = read(pointer)
     grad, v, grad_v, partial = matrix(job, 0), matrix(job, 1), matrix(job, 2), matrix(job, 3)
@@ -326,7 +326,7 @@ def normalize_backward(block: int, pointer: Any) -> None:
             inverse = one / v[n, 0]
             for j in range(1, d):
                 slope = v[n, j] * inverse
-                # kept for below: a compiler that may reorder would square the inverse there
+                # stored for use below: free to reorder, a compiler would square the inverse there
                 grad_v[n, j] = slope
                 squared += slope * slope
                 along += slope * grad[n, j]
@@ -337,7 +337,7 @@ def normalize_backward(block: int, pointer: Any) -> None:
             inside = gap > least
             gap = gap if inside else least
             scale = math.sqrt(inverse_c / gap)
-            # of the space part: its own gradient and that of the time, which follows from it
+            # the space part's own gradient and that through the time, which follows from it
             by_time = grad_times[k] / math.sqrt(squared * scale * scale + inverse_c)
             along = scale * (alongs[k] + by_time * scale * squared)
             by_inverse_c += half * (along / inverse_c + by_time)

@@ -1,4 +1,4 @@
-"""Kernels of Triton for :mod:`hyptrans.kernels.lorentz`."""
+"""Triton kernels of :mod:`hyptrans.kernels.lorentz`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _sum(
     inside: tl.tensor,
     RESIDUAL_TIME: tl.constexpr,
 ) -> Any:
-    """Rows of a linear map with their residual, and their time coordinates."""
+    """Return a linear map's rows plus their residual, and the time coordinates of these sums."""
     value = tl.load(z + at, mask=inside, other=0.0)
     if residual is not None:
         added = tl.load(residual + at, mask=inside, other=0.0).to(value.dtype)
@@ -49,7 +49,7 @@ def linear_forward(
     WIDTH: tl.constexpr,
     ROWS: tl.constexpr,
 ) -> None:
-    """``z`` ``[N PROJECTIONS HEADS, D]`` to points; ``residual`` ``[N, D]`` where both are 1.
+    """Map ``z`` ``[N PROJECTIONS HEADS, D]`` to points; ``residual`` ``[N, D]`` if both are 1.
 
     ``scalars``: least time, 1/c, epsilon; ``log_scale`` ``[PROJECTIONS]``.
     """
@@ -82,7 +82,7 @@ def linear_backward(
     WIDTH: tl.constexpr,
     ROWS: tl.constexpr,
 ) -> None:
-    """Gradient of :func:`linear_forward`; ``by_scale`` ``[rows]``: of each row's log scale."""
+    """Compute :func:`linear_forward`'s gradient; ``by_scale`` ``[rows]``: that of log scales."""
     row, column, at, exists, inside = lanes(rows, D, WIDTH, ROWS)
     value, time = _sum(z, residual, at, column, inside, RESIDUAL_TIME)
     given = tl.load(grad + at, mask=inside, other=0.0)
@@ -147,13 +147,13 @@ def _slopes(
     D: tl.constexpr,
     LEAST: tl.constexpr,
 ) -> Any:
-    """``v_s / v_t``, ``1 / v_t``, squared length, ``1 - |v_s / v_t|^2``, whether at least, 1/c."""
-    # a time of one keeps lanes without a row from dividing zero by zero
+    """Return ``a = v_s / v_t``, ``1 / v_t``, ``|a|^2``, ``1 - |a|^2``, whether floored, 1/c."""
+    # a time of 1 keeps lanes without a row from dividing zero by zero
     inverse = 1 / tl.load(v + row * D, mask=exists, other=1.0)
     slope = tl.load(v + at, mask=inside, other=0.0) * inverse[:, None]
     squared = space_product(slope, slope, column)
     gap = 1 - squared
-    # written so that a NaN stays one
+    # written so that NaN stays NaN
     floored, gap = gap <= LEAST, tl.where(gap < LEAST, LEAST, gap)
     return slope, inverse, squared, gap, floored, 1 / tl.load(c).to(slope.dtype)
 
@@ -169,7 +169,7 @@ def normalize_forward(
     WIDTH: tl.constexpr,
     ROWS: tl.constexpr,
 ) -> None:
-    """Rows ``[N, D]`` onto the hyperboloid; ``LEAST``: of ``1 - |v_s / v_t|^2``."""
+    """Scale rows ``[N, D]`` onto the hyperboloid; ``LEAST``: floor of ``1 - |v_s / v_t|^2``."""
     row, column, at, exists, inside = lanes(rows, D, WIDTH, ROWS)
     slope, _, squared, gap, _, inverse_c = _slopes(v, c, row, column, at, exists, inside, D, LEAST)
     scale = tl.sqrt(inverse_c / gap)
@@ -190,14 +190,14 @@ def normalize_backward(
     WIDTH: tl.constexpr,
     ROWS: tl.constexpr,
 ) -> None:
-    """Gradient of :func:`normalize_forward`; ``partial`` ``[programs]``: of c."""
+    """Compute the gradient of :func:`normalize_forward`; ``partial`` ``[programs]``: that of c."""
     row, column, at, exists, inside = lanes(rows, D, WIDTH, ROWS)
     slope, inverse, squared, gap, floored, inverse_c = _slopes(
         v, c, row, column, at, exists, inside, D, LEAST
     )
     given = tl.load(grad + at, mask=inside, other=0.0)
     scale = tl.sqrt(inverse_c / gap)
-    # of the space part: its own gradient and that of the time, which follows from it
+    # the space part's own gradient and that through the time, which follows from it
     by_time = time_of(given, column) / tl.sqrt(squared * scale * scale + inverse_c)
     along = scale * (space_product(slope, given, column) + by_time * scale * squared)
     by_inverse_c = tl.where(exists, (along / inverse_c + by_time) * 0.5, 0.0)
@@ -216,7 +216,7 @@ def normalize(v: Tensor, c: CurvatureLike, out: Tensor) -> None:
 
 
 def normalize_gradient(grad: Tensor, v: Tensor, c: CurvatureLike, grad_v: Tensor) -> Tensor:
-    """Launch :func:`normalize_backward`; return what adds up to the gradient of c."""
+    """Launch :func:`normalize_backward`; return parts whose sum is the gradient of c."""
     count, least = v.numel() // v.size(-1), torch.finfo(v.dtype).eps
     partial = v.new_empty(cuda.programs(count, v.size(-1)))
     args = (grad, v, cuda.curvature(c, v), grad_v, partial, count)

@@ -1,7 +1,7 @@
-"""Label-smoothed cross entropy with logits that are products, computed a few rows at a time.
+"""Label-smoothed cross entropy of logits that are matrix products, a few rows at a time.
 
-A batch's logits are never all in memory: some rows of them are made, and at once turned into their
-losses and gradients, which take their place.
+A batch's logits are never all in memory: the loss computes some rows of logits and at once turns
+them into losses and gradients, which replace the logits.
 """
 
 import functools
@@ -15,13 +15,13 @@ from hyptrans.kernels.backend import no_second_derivative
 from hyptrans.kernels.products import add_product_, times_transposed
 
 TILE_NUMBERS = 1 << 21
-"""Logits in memory at a time on the CPU: 8 MiB of float32, about what a core's cache holds."""
+"""Logits in memory at once on the CPU: 8 MiB of float32, about what a core's cache holds."""
 CUDA_TILE_NUMBERS = 1 << 26
-"""The most on CUDA, where each tile costs about fifteen launches."""
+"""Most logits in memory at once on CUDA, where each tile costs about fifteen launches."""
 BYTES_OF_A_LOGIT = 8
-"""In half precision, in float32, and its gradient in half precision; or in float64."""
+"""A logit in half precision and float32 and its half-precision gradient; or a float64 logit."""
 GRADIENT_SCALE = 2.0**15
-"""Makes gradients of logits, at most 1, numbers of float16: 1e-9 keeps three digits."""
+"""Scales gradients of logits, at most 1, for float16: 1e-9 keeps three digits."""
 LEAST_ROWS = 64
 """Products of fewer rows are slow."""
 
@@ -29,14 +29,14 @@ LEAST_ROWS = 64
 def label_smoothed_cross_entropy(
     features: Tensor, table: Tensor, targets: Tensor, *, smoothing: float
 ) -> tuple[Tensor, Tensor]:
-    """Losses of logits ``features @ table.T`` summed over rows: smoothed, and of the targets alone.
+    """Return the smoothed and the plain loss of logits ``features @ table.T``, summed over rows.
 
-    The smoothed loss takes ``1 - smoothing`` of the probability for the target and spreads the rest
-    evenly over all other tokens. Only the smoothed loss has a gradient, made in the same pass.
+    The smoothed loss gives the target ``1 - smoothing`` of the probability and spreads the rest
+    evenly over all other tokens. Only the smoothed loss has a gradient, from the same pass.
 
     Shapes: features ``[N, K]``, table ``[V, K]``, targets ``[N]`` (below V) -> ``[]``, ``[]``.
-    Range: float32 or better, of logits in the precision of the factors, as fairseq's own; sums of
-    gradients are in float32 too, of gradients of logits with three digits down to 1e-9.
+    Range: losses in float32 or better from logits in the factors' precision, as in fairseq; sums of
+    gradients in float32 too, from gradients of logits with three digits down to 1e-9.
 
     Raises:
         ValueError: ``smoothing`` is not between 0 and 1, or on the CPU a target is not below V.
@@ -55,7 +55,7 @@ def label_smoothed_cross_entropy(
 
 
 def _in_range(targets: Tensor, types: int) -> Tensor:
-    if targets.device.type != "cpu":  # fails on the device where a target is out of range
+    if targets.device.type != "cpu":  # the device itself fails if a target is out of range
         return torch.arange(types, device=targets.device).index_select(0, targets)
     least, most = torch.stack(targets.aminmax()).tolist() if targets.numel() else (0, 0)
     if least < 0 or most >= types:
@@ -72,7 +72,7 @@ class _CrossEntropy(torch.autograd.Function):
         dtype = at_least_float32(features[:0]).dtype
         sums = features.new_zeros(2, dtype=dtype)
         by_features = torch.empty_like(features, dtype=dtype) if wanted else None
-        # transposed, so that a product copies the narrow rows
+        # transposed so that a product copies the narrow rows
         by_table = torch.zeros_like(table.t(), dtype=dtype) if wanted else None
         halves = features.dtype in HALF and _by_tensor_cores(features)
         columns = table.t() if halves else at_least_float32(table).t()
@@ -97,7 +97,7 @@ class _CrossEntropy(torch.autograd.Function):
             by_features[start : start + tile] = of_rows
         ctx.dtype = features.dtype
         ctx.save_for_backward(*([] if by_table is None else [by_features, by_table.t()]))
-        # no views of one tensor: fairseq multiplies a loss in place where a process has no batch
+        # not views of one tensor: fairseq multiplies a loss in place if a process has no batch
         loss, nll_loss = (part.clone() for part in sums)
         ctx.mark_non_differentiable(nll_loss)
         return loss, nll_loss
@@ -106,13 +106,13 @@ class _CrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():
             raise no_second_derivative("take label_smoothed_cross_entropy without tiles")
-        # what was summed up in float32 is scaled before it is rounded to half precision
+        # scale the float32 sums before rounding them to half precision
         by_features, by_table = ((kept * grad).to(ctx.dtype) for kept in ctx.saved_tensors)
         return by_features, by_table, None, None, None
 
 
 def rows_of_tile(device: torch.device, types: int) -> int:
-    """How many rows of so many logits are made at a time; on CUDA in a quarter of free memory."""
+    """Return how many rows of ``types`` logits to compute at once; CUDA: in 1/4 of free memory."""
     numbers = TILE_NUMBERS
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
@@ -122,7 +122,7 @@ def rows_of_tile(device: torch.device, types: int) -> int:
 
 
 def _by_tensor_cores(like: Tensor) -> bool:
-    """Whether torch multiplies matrices like this one, of half precision, to one of float32."""
+    """Return whether torch multiplies half-precision matrices like this one into float32."""
     return like.is_cuda and _make_float32(like.dtype, like.device)
 
 
@@ -131,7 +131,7 @@ def _make_float32(dtype: torch.dtype, device: torch.device) -> bool:
     one = torch.ones(8, 8, dtype=dtype, device=device)
     try:
         return bool((_product_of_halves(one, one) == 8).all())
-    except (RuntimeError, TypeError):  # of a GPU or a version of torch without such products
+    except (RuntimeError, TypeError):  # this GPU or version of torch has no such products
         return False
 
 
@@ -142,10 +142,10 @@ def _product_of_halves(a: Tensor, b: Tensor) -> Tensor:
 def losses_(
     logits: Tensor, targets: Tensor, of_target: float, of_all: float, *, gradient: bool
 ) -> Tensor:
-    """The smoothed loss and the target's of each row; with ``gradient``, gradients replace logits.
+    """Return each row's smoothed and plain loss; with ``gradient``, gradients replace the logits.
 
-    Shapes: logits ``[N, V]``, contiguous, of float32 or float64; targets ``[N]`` -> ``[N, 2]``.
-    ``of_all``: the share of the probability of every token; ``of_target``: the target's further
+    Shapes: logits ``[N, V]``, contiguous, float32 or float64; targets ``[N]`` -> ``[N, 2]``.
+    ``of_all``: every token's share of the probability; ``of_target``: the target's additional
     share.
     """
     at_target = targets.unsqueeze(-1)

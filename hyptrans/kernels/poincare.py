@@ -1,10 +1,10 @@
 """Mobius addition on the Poincare ball, of points given by their tangents at the origin.
 
-Between matrix products a layer of the ball has scalars per point beside its rows; in plain torch
-every one of them is an operator. Kernels compute for many rows together what a row's squared
-length comes to, as vector code. Their scalars are the ball's ``c``, the largest norm in the unit
-ball (``bound``) and the unit of rounding (``epsilon``); ``one`` is that number in the dtype of the
-others. The formulas are those of :mod:`hyptrans.geometry.poincare`.
+Between matrix products a layer of the ball computes scalars per point besides rows; in plain torch
+each of them is an operator. The kernels compute these functions of a row's squared length for many
+rows together, as vector code. Their scalars are the ball's ``c``, the largest norm in the unit ball
+(``bound``) and the unit of rounding (``epsilon``); ``one`` is 1 in the dtype of the others. The
+formulas are those of :mod:`hyptrans.geometry.poincare`.
 """
 
 import math
@@ -32,10 +32,10 @@ from hyptrans.kernels.cpu import (
 
 
 def add_tangents(u: Tensor, v: Tensor, *, c: float = 1.0, relu: bool = False) -> Tensor:
-    """:func:`hyptrans.geometry.poincare.add_tangents`, with ``relu`` followed by ReLU.
+    """Return :func:`hyptrans.geometry.poincare.add_tangents`, followed by ReLU if ``relu``.
 
-    Shapes: u, v ``[..., D]``, broadcast together -> ``[..., D]``; the kernels compute it where
-    ``v`` has the last dimensions of ``u``. Source: HVT eq. 3 and 10.
+    Shapes: u, v ``[..., D]``, broadcast together -> ``[..., D]``; kernels compute it if the shape
+    of ``v`` is that of the last dimensions of ``u``. Source: HVT eq. 3 and 10.
     """
     u, v = at_least_float32(u), at_least_float32(v)
     repeated = 0 < v.dim() <= u.dim() and v.shape == u.shape[u.dim() - v.dim() :]
@@ -70,14 +70,14 @@ class _AddTangents(torch.autograd.Function):
 
 
 def ball_scalars(like: Tensor, c: float) -> tuple[float, float, float]:
-    """The ball's ``c``, the largest norm in the unit ball, and the unit of rounding."""
+    """Return the ball's ``c``, the largest norm in the unit ball, and the unit of rounding."""
     return c, poincare.max_norm(like.dtype), torch.finfo(like.dtype).eps
 
 
 def add_forward(block: int, pointer: Any) -> None:
-    """Mobius addition of rows ``[N, d]`` and as many, or of each of ``R`` rows to every ``R``-th.
+    """Mobius-add to rows ``[N, d]`` as many rows, or each of ``R`` rows to every ``R``-th row.
 
-    Matrices: rows, what is added ``[N or R, d]``, sums. Integers: whether ReLU follows.
+    Matrices: rows, addends ``[N or R, d]``, sums. Integers: whether ReLU follows.
     """
     job = read(pointer)
     u, v, out = matrix(job, 0), matrix(job, 1), matrix(job, 2)
@@ -107,10 +107,10 @@ def add_forward(block: int, pointer: Any) -> None:
 
 
 def add_backward(block: int, pointer: Any) -> None:
-    """Gradient of :func:`add_forward`.
+    """Compute the gradient of :func:`add_forward`.
 
-    Matrices: gradient of the sums, rows, what is added, gradient of the rows, gradient of what is
-    added ``[N, d]``, or ``partial`` ``[blocks, R d]``, and what came out of ReLU or nothing.
+    Matrices: gradient of the sums, rows, addends, gradient of the rows, gradient of the addends
+    ``[N, d]`` or ``partial`` ``[blocks, R d]``, and the output of ReLU or nothing.
     """
     job = read(pointer)
     grad, u, v = matrix(job, 0), matrix(job, 1), matrix(job, 2)
@@ -164,13 +164,13 @@ def add_backward(block: int, pointer: Any) -> None:
 
 @inlined
 def _through(grad: float, made: float, relu: bool, zero: float) -> float:
-    """The gradient before a ReLU, or the same gradient without one."""
+    """Return the gradient before a ReLU; without a ReLU, the gradient unchanged."""
     return grad if not relu or made > zero else zero
 
 
 @inlined
 def tanh(squared: float, bound: float, epsilon: float, one: float) -> Any:
-    """``tanh(a) / a``, clamped, from ``a^2``, and its derivative by ``a^2``."""
+    """Return ``tanh(a) / a``, clamped, from ``a^2``, and its derivative by ``a^2``."""
     squared += epsilon
     length = math.sqrt(squared)
     ratio = tanh_ratio(length)
@@ -182,7 +182,7 @@ def tanh(squared: float, bound: float, epsilon: float, one: float) -> Any:
 
 @inlined
 def artanh(squared: float, bound: float, epsilon: float, one: float) -> Any:
-    """``artanh(a) / a``, with ``a`` clamped, from ``a^2``, and its derivative by ``a^2``."""
+    """Return ``artanh(a) / a``, with ``a`` clamped, from ``a^2``, and its derivative by ``a^2``."""
     squared += epsilon
     length = math.sqrt(squared)
     inside = length if length < bound else bound
@@ -202,7 +202,7 @@ def by_lengths(
     epsilon: float,
     one: float,
 ) -> Any:
-    """The factors of :func:`shares`, and the gradients of its three arguments.
+    """Return the factors of :func:`shares`, and the gradients of its arguments u2, v2 and uv.
 
     ``along`` and ``other`` are the gradients of the two factors.
     """
@@ -239,7 +239,7 @@ def by_lengths(
 
 @inlined
 def shares(u2: float, v2: float, uv: float, bound: float, epsilon: float, one: float) -> Any:
-    """The factors of two tangents in their sum, from ``c`` times their products."""
+    """Return the factors of two tangents in their sum, from ``c`` times their dot products."""
     nothing = one - one
     found = by_lengths(u2, v2, uv, nothing, nothing, bound, epsilon, one)
     return found[0], found[1]

@@ -1,7 +1,7 @@
 """The end of a sublayer of the Poincare ball, from a matrix product to points, in one pass.
 
 Scalars of both kernels: the ball's ``c``, the largest norm in the unit ball, the unit of rounding,
-what is added to a variance, the unit of the norm's gain and shift, and the factor of what dropout
+a variance's epsilon, the unit of the norm's gain and shift, and the factor of numbers that dropout
 keeps. Integers: dropout's seed and threshold.
 """
 
@@ -21,7 +21,7 @@ from hyptrans.kernels.dropout import drawn_seed, fill_kept, threshold_and_scale
 from hyptrans.kernels.poincare import artanh, ball_scalars, by_lengths, shares, tanh
 
 FEW = 32
-"""Rows worked on at a time: few enough for intermediate results to stay in the cache."""
+"""Rows processed at a time: few enough for intermediate results to stay in the cache."""
 
 
 def norm_residual(
@@ -36,18 +36,18 @@ def norm_residual(
     epsilon: float,
     dropout: float,
 ) -> Tensor:
-    """The points of ``x (+) beta (x) (z (+) bias)``, normalized as tangents.
+    """Return the points ``x (+) beta (x) (z (+) bias)``, normalized as tangents.
 
-    The norm is that of vectors in units of ``1 / sqrt(d)``, in which ``epsilon`` is added to the
-    variance, and gain and shift are.
+    This is the layer norm of vectors in units of ``1 / sqrt(d)``; gain, shift and the ``epsilon``
+    added to the variance are in these units too.
 
     Args:
         x: points.
-        z: numbers of a matrix product: the update's tangents without their bias.
-        bias: the tangent of the point that is Mobius-added to the update.
+        z: results of a matrix product: the update's tangents without their bias.
+        bias: the tangent of the point to Mobius-add to the update.
         beta: the factor of the update.
-        gain: of the norm.
-        shift: of the norm.
+        gain: gain of the norm.
+        shift: shift of the norm.
         c: the ball has curvature ``-c``.
         epsilon: see above.
         dropout: probability of zeroing a number of the update's tangent; 0 when not training.
@@ -77,14 +77,14 @@ def plain_norm_residual(
     epsilon: float,
     dropout: float,
 ) -> Tensor:
-    """:func:`norm_residual` in plain torch, dropout included."""
+    """Compute :func:`norm_residual` in plain torch, dropout included."""
     update = F.dropout(poincare.add_tangents(z, bias, c=c), dropout)
     total = poincare.add_tangents(poincare.log_origin(x, c=c), update * beta, c=c)
     return poincare.exp_origin(plain_norm(total, gain, shift, epsilon), c=c)
 
 
 def plain_norm(u: Tensor, gain: Tensor, shift: Tensor, epsilon: float) -> Tensor:
-    """LayerNorm of vectors in units of ``1 / sqrt(d)``, in which gain, shift and epsilon are.
+    """Return LayerNorm of vectors, with gain, shift and epsilon in units of ``1 / sqrt(d)``.
 
     Shapes: ``u [..., d]``, ``gain`` and ``shift`` ``[d]``. Source: HVT eq. 11 and 12.
     """
@@ -123,35 +123,35 @@ class _NormResidual(torch.autograd.Function):
 
 
 class Tile(NamedTuple):
-    """Intermediate results of a kernel, row by row; ``.2`` is c times a squared length."""
+    """Intermediate results of a kernel, row by row; names in ``2`` are c times a squared length."""
 
     z2: Any
-    """Of the numbers of the matrix product."""
+    """That of the results of the matrix product."""
     zb: Any
-    """c times the products of these numbers and the bias."""
+    """c times the dot products of these results and the bias."""
     x2: Any
-    """Of the points."""
+    """That of the points."""
     update2: Any
-    """Of the updates, which are what dropout keeps of numbers and bias."""
+    """That of the updates: the sums of results and bias after dropout."""
     xu: Any
-    """c times the products of points and updates."""
+    """c times the dot products of points and updates."""
     ratio: Any
-    """The tangent of a point is so many times the point."""
+    """A point's tangent divided by the point."""
     slope: Any
     """The derivative of ``ratio`` by ``x2``."""
     of_x: Any
     """The factor of a point in the sum of point and update."""
     of_update: Any
     updates: Any
-    """Rows."""
+    """The updates' rows."""
     kept: Any
-    """The factors of dropout, rows."""
+    """Rows of dropout's factors."""
 
 
 def forward(block: int, pointer: Any) -> None:
-    """Points from points and the numbers of a matrix product.
+    """Compute new points from points and the results of a matrix product.
 
-    Matrices: points ``[N, d]``, numbers ``[N, d]``, their bias ``[1, d]``, beta ``[1, 1]``, gain
+    Matrices: points ``[N, d]``, results ``[N, d]``, their bias ``[1, d]``, beta ``[1, 1]``, gain
     and shift of the norm ``[1, d]``, new points.
     """
     job = read(pointer)
@@ -182,10 +182,10 @@ def forward(block: int, pointer: Any) -> None:
 
 
 def backward(block: int, pointer: Any) -> None:
-    """Gradient of :func:`forward`.
+    """Compute the gradient of :func:`forward`.
 
-    Matrices: gradient of the new points, points, numbers, bias, beta, gain, shift, gradient of the
-    points, gradient of the numbers, ``partial`` ``[blocks, 3 d + 1]`` (of bias, gain, shift, beta).
+    Matrices: gradient of the new points, points, results, bias, beta, gain, shift, gradient of the
+    points, gradient of the results, ``partial`` ``[blocks, 3 d + 1]`` (of bias, gain, shift, beta).
     """
     job = read(pointer)
     grad, x, z, bias = matrix(job, 0), matrix(job, 1), matrix(job, 2), matrix(job, 3)[0]
@@ -194,7 +194,7 @@ def backward(block: int, pointer: Any) -> None:
     rows, d = x.shape
     by_beta = x.dtype.type(0)
     by_bias, by_gain, by_shift = np.zeros(d, x.dtype), np.zeros(d, x.dtype), np.zeros(d, x.dtype)
-    # arrays of their own, so that the compiler sees that they do not overlap
+    # separate arrays, so that the compiler sees that they do not overlap
     tile, totals = _tile(x), np.empty((FEW, d), x.dtype)
     gain, shift = unit * matrix(job, 5)[0], unit * matrix(job, 6)[0]
     for start in range(block * BLOCK, min((block + 1) * BLOCK, rows), FEW):
@@ -213,7 +213,7 @@ def backward(block: int, pointer: Any) -> None:
 
 @inlined
 def _tile(x: Any) -> Any:
-    """Memory for the intermediate results of rows like those of ``x``."""
+    """Allocate memory for the intermediate results of rows like those of ``x``."""
     z2, zb, x2, update2, xu, ratio, slope, of_x, of_update = np.empty((9, FEW), x.dtype)
     updates, kept = np.empty((FEW, x.shape[1]), x.dtype), np.empty((FEW, x.shape[1]), x.dtype)
     return Tile(z2, zb, x2, update2, xu, ratio, slope, of_x, of_update, updates, kept)
@@ -223,7 +223,7 @@ def _tile(x: Any) -> Any:
 def _sums(
     job: Any, x: Any, z: Any, bias: Any, beta: float, start: int, end: int, tile: Any
 ) -> None:
-    """Updates of rows, and the shares of points and updates in their sums."""
+    """Compute the updates of rows, and the factors of points and updates in their sums."""
     c, bound, epsilon, one = job.scalars[0], job.scalars[1], job.scalars[2], x.dtype.type(1)
     seed, least, factor = job.integers[0], np.uint32(job.integers[1]), job.scalars[5]
     bias2 = c * _product(bias, bias)
@@ -261,7 +261,7 @@ def _by_norm(
     by_shift: Any,
     tile: Any,
 ) -> None:
-    """The gradient before the norm into ``totals``, and that of gain and shift."""
+    """Write the gradient before the norm into ``totals``; add to those of gain and shift."""
     c, bound, epsilon, least = job.scalars[0], job.scalars[1], job.scalars[2], job.scalars[3]
     one, d = x.dtype.type(1), x.shape[1]
     scales, ratios, alongs = np.empty((3, FEW), x.dtype)
@@ -298,7 +298,7 @@ def _by_norm(
 
 @inlined
 def _by_sum(job: Any, x: Any, beta: float, totals: Any, grad_x: Any, tile: Any) -> Any:
-    """The gradient of points, that of updates into ``totals``; return that of beta."""
+    """Write the gradient of points, and that of updates into ``totals``; return that of beta."""
     c, bound, epsilon, one = job.scalars[0], job.scalars[1], job.scalars[2], x.dtype.type(1)
     by_beta = one - one
     along_x, along_update, by_x2, by_update2, by_xu = np.empty((5, FEW), x.dtype)
@@ -306,7 +306,7 @@ def _by_sum(job: Any, x: Any, beta: float, totals: Any, grad_x: Any, tile: Any) 
         along_x[k] = _product(totals[k], x[k])
         along_update[k] = _product(totals[k], tile.updates[k])
     for k in range(len(x)):
-        # the sum of u = ratio x and v = beta update; by_u2 and the like are by c times products
+        # for the sum of u = ratio x and v = beta update; by_u2 etc.: by c times dot products
         ratio, x2, update2, xu = tile.ratio[k], tile.x2[k], tile.update2[k], tile.xu[k]
         share, other, by_u2, by_v2, by_uv = by_lengths(
             ratio * ratio * x2,
@@ -337,7 +337,7 @@ def _by_sum(job: Any, x: Any, beta: float, totals: Any, grad_x: Any, tile: Any) 
 def _by_update(
     job: Any, z: Any, bias: Any, totals: Any, grad_z: Any, by_bias: Any, tile: Any
 ) -> None:
-    """The gradient of numbers, and that of their bias."""
+    """Write the gradient of the matrix product's results; add to that of their bias."""
     c, bound, epsilon, one = job.scalars[0], job.scalars[1], job.scalars[2], z.dtype.type(1)
     bias2 = c * _product(bias, bias)
     of_z, of_bias, by_z2, by_bias2, by_zb = np.empty((5, FEW), z.dtype)
@@ -361,7 +361,7 @@ def _by_update(
 
 @inlined
 def _product(x: Any, y: Any) -> Any:
-    """The dot product of two rows."""
+    """Return the dot product of two rows."""
     total = x.dtype.type(0)
     for j in range(x.size):
         total += x[j] * y[j]
@@ -370,9 +370,9 @@ def _product(x: Any, y: Any) -> Any:
 
 @inlined
 def _center(row: Any, x: Any, tile: Any, k: int, epsilon: float) -> Any:
-    """Write the sum of a point and its update, less the mean of the sum, into a row.
+    """Write the sum of a point and its update, minus the sum's mean, into a row.
 
-    Return what scales the row to length one a number.
+    Return the factor that scales the row to a mean square of 1.
     """
     zero, one = row.dtype.type(0), row.dtype.type(1)
     of_x, of_update, update = tile.of_x[k], tile.of_update[k], tile.updates[k]

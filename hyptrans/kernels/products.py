@@ -1,8 +1,8 @@
-"""Matrix products in float32, through whichever of torch's two libraries is the faster one.
+"""Matrix products in float32, by the faster of torch's two libraries.
 
-torch multiplies through MKL, which leaves the AVX-512 units of AMD's processors idle; oneDNN, which
-torch has for convolutions, uses these units and is up to twice as fast, depending on the processor.
-On other processors, under autocast and for small products, the product is torch's own.
+torch multiplies with MKL, which leaves the AVX-512 units of AMD processors idle. oneDNN, which
+torch includes for convolutions, uses these units and is up to twice as fast, depending on the
+processor. On other processors, under autocast and for small products, torch multiplies as usual.
 """
 
 import functools
@@ -16,11 +16,11 @@ from hyptrans.geometry.precision import full_precision, matrix_product
 from hyptrans.kernels.backend import backend
 
 LEAST_PRODUCTS = 3 << 19
-"""Fewer products of two numbers take less time than oneDNN's way to its kernel."""
+"""Fewer products of two numbers take less time than oneDNN's overhead before its kernel."""
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """``x W^T + b``, as :func:`torch.nn.functional.linear`.
+    """Return ``x W^T + b``, like :func:`torch.nn.functional.linear`.
 
     Shapes: x ``[..., in]``, weight ``[out, in]``, bias ``[out]`` -> ``[..., out]``.
     """
@@ -33,7 +33,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def exact_linear(x: Tensor, weight: Tensor) -> Tensor:
-    """``x W^T`` in float32 or better, under autocast and where torch may take TF32 too.
+    """Return ``x W^T`` in float32 or better, even under autocast and where torch may use TF32.
 
     Shapes: x ``[..., in]``, weight ``[out, in]`` -> ``[..., out]``.
     """
@@ -42,12 +42,12 @@ def exact_linear(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def scaled_linear(x: Tensor, weight: Tensor, bias: Tensor, scale: Tensor | float) -> Tensor:
-    """``scale (x W^T + b)``; the scale, a tensor without dimensions, may have a gradient.
+    """Return ``scale (x W^T + b)``; a scale that is a 0-dimensional tensor may have a gradient.
 
     Shapes: x ``[..., in]``, weight ``[out, in]``, bias ``[out]`` -> ``[..., out]``.
     """
     if isinstance(scale, Tensor) or _in_onednn(x, weight):
-        # scaling the weights is cheaper than scaling what they give at every position
+        # scaling the weights is cheaper than scaling the results of all positions
         return linear(x, weight * scale, bias * scale)
     flat = x.reshape(-1, x.size(-1))
     rows = torch.addmm(bias, flat, weight.t(), beta=scale, alpha=scale)
@@ -55,16 +55,16 @@ def scaled_linear(x: Tensor, weight: Tensor, bias: Tensor, scale: Tensor | float
 
 
 def times_transposed(a: Tensor, b: Tensor) -> Tensor:
-    """``a b^T``, where no gradient is wanted by the faster library.
+    """Return ``a b^T``, by the faster library if no gradient is wanted.
 
-    ``a`` is copied where it is not contiguous. Shapes: a ``[N, K]``, b ``[M, K]`` -> ``[N, M]``.
+    This copies ``a`` if it is not contiguous. Shapes: a ``[N, K]``, b ``[M, K]`` -> ``[N, M]``.
     """
     in_onednn = not torch.is_grad_enabled() and _in_onednn(a, b)
     return _onednn(a, b) if in_onednn else a @ b.t()
 
 
 def add_product_(total: Tensor, a: Tensor, b: Tensor) -> None:
-    """Add ``a b^T`` in place, outside of autograd; shapes as of :func:`times_transposed`."""
+    """Add ``a b^T`` in place, outside autograd; shapes as in :func:`times_transposed`."""
     if _in_onednn(a, b):
         total += _onednn(a, b)
     else:
@@ -86,7 +86,7 @@ class _Linear(torch.autograd.Function):
         if of_weight and grad_rows.size(1) < rows.size(1):
             grad_weight = times_transposed(grad_rows.t(), rows.t())
         elif of_weight:
-            # the narrower factor is the one that is copied
+            # this way the copy is of the narrower factor
             grad_weight = times_transposed(rows.t(), grad_rows.t()).t()
         grad_x = times_transposed(grad_rows, weight.t()).view(x.shape) if of_x else None
         return grad_x, grad_weight, grad_rows.sum(0) if of_bias else None
@@ -98,12 +98,12 @@ def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _dense(matrix: Tensor) -> Tensor:
-    """The matrix, copied where it is part of a wider one: oneDNN takes 1,000 times as long so."""
+    """Return the matrix, copied if part of a wider one, where oneDNN takes 1,000 times as long."""
     return matrix if matrix.t().is_contiguous() else matrix.contiguous()
 
 
 def _in_onednn(x: Tensor, weight: Tensor) -> bool:
-    # a graph is for every batch and length: sizes must not decide anything in it
+    # a graph serves every batch and length: sizes must not decide anything in it
     if torch.compiler.is_compiling() or not x.dtype == weight.dtype == torch.float32:
         return False
     if x.numel() * weight.size(0) < LEAST_PRODUCTS:
@@ -113,9 +113,9 @@ def _in_onednn(x: Tensor, weight: Tensor) -> bool:
 
 @functools.cache
 def _faster() -> bool:
-    """Whether oneDNN is there and right, and MKL without the code for this processor."""
+    """Return whether oneDNN is present and correct and MKL has no code for this processor."""
     try:
-        # numba comes with it
+        # installed with numba
         from llvmlite import binding
     except ImportError:
         return False
@@ -125,7 +125,7 @@ def _faster() -> bool:
 
 
 def _is_right() -> bool:
-    """Whether torch still has oneDNN's linear map, which is no public operator, as it was."""
+    """Return whether oneDNN's linear map, not a public operator of torch, still works as before."""
     x, bias = torch.arange(35.0, device="cpu").sin().view(5, 7), torch.ones(5, device="cpu")
     try:
         with torch.inference_mode(False), full_precision(x):

@@ -150,7 +150,7 @@ def _of_raw(raw: Tensor) -> Tensor:
 
 
 def _as_tensor(raw: Tensor) -> bool:
-    """Return whether to compute with tensors what follows from a curvature; else with numbers."""
+    """Return whether to compute with a curvature as a tensor; else as a Python number."""
     # a compiler would make a number part of its graph
     compiling = torch.compiler.is_compiling()
     return compiling or torch.is_grad_enabled() or raw.device.type != "cpu"

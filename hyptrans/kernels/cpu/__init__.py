@@ -1,18 +1,18 @@
-"""What kernels for the CPU are written with: numba, a job's memory, and functions in vector code.
+"""Tools for writing CPU kernels: numba, a job's memory, and functions that become vector code.
 
 Every kernel computes one block of a job (:mod:`~hyptrans.kernels.cpu.jobs`), ``BLOCK`` rows by
-default. Sums over rows go to one row of ``partial`` per block, so that no result depends on the
-number of threads. Gradients are written out by hand. Where numba is not installed, kernels are
-plain functions that nobody calls.
+default. Each block writes its sums over rows to its own row of ``partial``, so that no result
+depends on the number of threads. Gradients are written by hand. Without numba, kernels are plain
+functions that nobody calls.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 MISSING: ImportError | None = None
-"""Why there are no kernels for the CPU, if there are none."""
+"""The reason why CPU kernels are missing, or None if they are available."""
 TILE = 64
-"""Rows worked on at a time, a part of a block: few enough to stay in the cache."""
+"""Rows of a block processed at a time: few enough to stay in the cache."""
 
 try:
     from numba import njit
@@ -36,8 +36,8 @@ except ImportError as error:
     MISSING = error
 
     def inlined(function: Any) -> Any:
-        """The function itself."""
+        """Return the function unchanged."""
         return function
 
     def __getattr__(name: str) -> None:
-        """None stands for what needs numba."""
+        """Return None in place of a name that needs numba."""

@@ -1,4 +1,4 @@
-"""Compiling a kernel, with numba's cache where there is a folder for the cache."""
+"""Compilation of kernels, with numba's cache if there is a folder for it."""
 
 import os
 import warnings
@@ -13,20 +13,20 @@ ANEW = "every process compiles the kernels anew, which takes seconds"
 
 
 def compiled(kernel: Callable[..., Any], signature: Any, **options: Any) -> Any:
-    """Compile a kernel to a C function, or take it from the cache.
+    """Compile a kernel to a C function, or load it from the cache.
 
-    Without a folder for the cache, or where it cannot be written, a warning says so once.
+    Warn once if there is no folder for the cache or if it cannot be written.
 
     Args:
-        kernel: a function in numba's Python.
-        signature: types of its arguments and result, in the form of `numba.cfunc`.
-        options: others of `numba.cfunc`.
+        kernel: a function in the Python that numba supports.
+        signature: types of its arguments and result, as `numba.cfunc` takes them.
+        options: further options of `numba.cfunc`.
     """
     if not _home_would_be_made():
         try:
             return cfunc(signature, cache=True, **options)(kernel)
         except Exception:
-            # a file that is cut, a folder that cannot be written: numba stops at both
+            # numba fails at a truncated file and at a folder that cannot be written
             pass
         try:
             FunctionCache(kernel).flush()
@@ -37,7 +37,7 @@ def compiled(kernel: Callable[..., Any], signature: Any, **options: Any) -> Any:
 
 
 def _home_would_be_made() -> bool:
-    """Whether numba's cache would make a home folder that is not there."""
+    """Return whether numba's cache would create a missing home folder."""
     beside = Path(__file__).parent / "__pycache__"
     writable = beside if beside.exists() else beside.parent
     in_package = writable.is_dir() and os.access(writable, os.W_OK)
@@ -47,7 +47,7 @@ def _home_would_be_made() -> bool:
     try:
         home = Path.home()
     except RuntimeError:
-        # of a user whom the system does not know
+        # the system does not know the user
         _warn(f"{beside} cannot be written and there is no home folder")
         return True
     if home.exists():
@@ -57,7 +57,7 @@ def _home_would_be_made() -> bool:
 
 
 def _warn(reason: str) -> None:
-    """Say once in a process why nothing is kept."""
+    """Warn once per process why the cache keeps nothing."""
     if not _said:
         _said.append(reason)
         warnings.warn(f"{ANEW}: {reason}; NUMBA_CACHE_DIR can name a folder", stacklevel=2)

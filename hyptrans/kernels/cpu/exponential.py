@@ -1,7 +1,7 @@
-"""Exponential functions and logarithms in kernels, in a form that becomes vector code.
+"""Exponential functions and logarithms for kernels, in a form that becomes vector code.
 
 In float32 these functions are series and quotients, with a choice between two formulas: a loop that
-calls the C library stays scalar. In float64 the C library's functions are taken.
+calls the C library stays scalar. In float64 they call the C library.
 """
 
 import math
@@ -12,16 +12,16 @@ import numpy as np
 from numba import extending, types
 
 INLINED: Any = {"forceinline": True}
-"""A loop that still calls a function stays scalar, and with some calls LLVM leaves others alone."""
+"""A loop that still calls a function stays scalar; LLVM by itself does not inline all calls."""
 
 _LEAST, _MOST = np.float32(-126), np.float32(127)
-"""Exponents of two of ordinary float32 numbers."""
+"""Least and largest exponent of 2 of normal float32 numbers."""
 _PER_LOG2, _LOG2 = np.float32(1 / math.log(2)), np.float32(math.log(2))
 _TAYLOR = tuple(np.float32(1 / math.factorial(i)) for i in range(7))
 _SINH = tuple(np.float32(1 / math.factorial(2 * i + 1)) for i in range(5))
-"""Of ``sinh(z) / z`` by powers of ``z^2``."""
+"""Coefficients of ``sinh(z) / z`` in powers of ``z^2``."""
 _ARTANH = tuple(np.float32(1 / (2 * i + 1)) for i in range(6))
-"""Of ``artanh(z) / z`` by powers of ``z^2``."""
+"""Coefficients of ``artanh(z) / z`` in powers of ``z^2``."""
 _FRACTION_BITS, _ZERO_EXPONENT = np.int32(23), np.int32(127)
 _ROOT_HALF_BITS = np.int32(0x3F3504F3)
 """The bits of ``sqrt(1/2)`` as a float32."""
@@ -30,7 +30,7 @@ _ONE, _TWO, _HALF = np.float32(1), np.float32(2), np.float32(0.5)
 
 
 def _in_float32(of_float64: Callable[[float], float]) -> Callable[[Any], Any]:
-    """Replace a function in kernels by another one where the argument is a float32."""
+    """Make kernels call the decorated function instead of ``of_float64`` for a float32."""
 
     def noted(of_float32: Any) -> Any:
         @extending.overload(of_float64, jit_options=INLINED)
@@ -43,10 +43,9 @@ def _in_float32(of_float64: Callable[[float], float]) -> Callable[[Any], Any]:
 
 
 def exp(x: float) -> float:
-    """``exp(x)``; in float32 within ``1e-7 (3 + |x|)`` of it, relatively, and 2^-126 to 2^127.
+    """Return ``exp(x)``; float32: relative error ``1e-7 (3 + |x|)``, clamped to 2^-126 to 2^127.
 
-    What is left of the rounding is nothing to a sigmoid, which is flat where ``|x|`` is large. NaN
-    stays NaN.
+    This error does not matter to a sigmoid, which is flat where ``|x|`` is large. NaN stays NaN.
     """
     return math.exp(x)
 
@@ -70,13 +69,13 @@ def _exp(x: float) -> float:
 
 
 def log1p(x: float) -> float:
-    """``log(1 + x)`` for ``x > -1``; in float32 within 3e-7 of it, relatively. NaN stays NaN."""
+    """Return ``log(1 + x)`` for ``x > -1``; float32: relative error 3e-7. NaN stays NaN."""
     return math.log1p(x)
 
 
 @_in_float32(log1p)
 def _log1p(x: float) -> float:
-    # 1 + x = 2^power (1 + rest) with 1 + rest near 1; where the power is 0, x has more digits
+    # 1 + x = 2^power (1 + rest) with 1 + rest near 1; if the power is 0, x has more digits
     bits = np.float32(x + _ONE).view(np.int32)
     power = np.int32(np.int32(bits - _ROOT_HALF_BITS) >> _FRACTION_BITS)
     mantissa = np.int32(bits - np.int32(power << _FRACTION_BITS)).view(np.float32)
@@ -94,7 +93,7 @@ def _log1p(x: float) -> float:
 
 
 def tanh_ratio(x: float) -> float:
-    """``tanh(x) / x`` for ``x > 0``; in float32 within 4e-7 of it, relatively."""
+    """Return ``tanh(x) / x`` for ``x > 0``; float32: relative error at most 4e-7."""
     return math.tanh(x) / x
 
 
@@ -109,7 +108,7 @@ def _tanh_ratio(x: float) -> float:
 
 
 def sinh_ratio(x: float) -> float:
-    """``sinh(x) / x`` for ``x > 0``; in float32 within ``4e-7 (1 + x)`` of it, relatively."""
+    """Return ``sinh(x) / x`` for ``x > 0``; float32: relative error at most ``4e-7 (1 + x)``."""
     return math.sinh(x) / x
 
 

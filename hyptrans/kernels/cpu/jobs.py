@@ -1,8 +1,8 @@
-"""A kernel's call as one piece of memory, so that any thread can work off blocks of it.
+"""Jobs: a kernel call as one piece of memory, so that any thread can compute blocks of it.
 
 A job names a kernel, its matrices and its scalars. Threads claim its blocks one by one until none
-is left (:func:`work_off`); whoever comes late finds nothing to do. :func:`run` writes a job, and
-compiled code reads it where it lies:
+is left (:func:`work_off`); late threads find nothing to do. :func:`run` writes a job, and compiled
+code reads it in place:
 
     byte   field                               written by      read by
           +---------------------------------+
@@ -16,11 +16,11 @@ compiled code reads it where it lies:
      352  | scalars    6                    |  run             the kernel
           +---------------------------------+
 
-All before ``scalars`` is int64; a job has 376 bytes in float32 and 400 bytes in float64.
+All fields before ``scalars`` are int64; a job has 376 bytes in float32 and 400 bytes in float64.
 
-numba has neither atomic operations on the CPU, nor calls of an address in memory, nor pointers made
-of an address, so these three are written as LLVM's instructions. Its own threads (``prange``) would
-be a second team beside torch's.
+numba has no atomic operations on the CPU, cannot call an address in memory, and cannot make a
+pointer from an address, so this module writes these three as LLVM instructions. numba's own threads
+(``prange``) would be a second team beside torch's.
 """
 
 import ctypes
@@ -42,22 +42,22 @@ from torch import Tensor
 from hyptrans.kernels.cpu.compiled import compiled
 
 intrinsic: Any = extending.intrinsic
-"""numba's type for it does not know that the compiler passes the first argument."""
+"""Any, as its type in numba ignores that the compiler passes the first argument."""
 _INTEGERS = types.CPointer(types.int64)
 
 MATRICES, INTEGERS, SCALARS = 10, 10, 6
-"""How many of each a job has room for."""
+"""Most matrices, integers and scalars of a job."""
 
 BLOCK = 256
-"""Rows that are one thread's at a time, and that are summed up together."""
+"""Rows that one thread computes at a time and sums up together."""
 
 NUMBERS_PER_MEMBER = 1 << 15
-"""Fewer numbers are left to one thread, as by torch (its ``GRAIN_SIZE``)."""
+"""Least numbers per thread of a team, as in torch (its ``GRAIN_SIZE``)."""
 NUMBERS_PER_THREAD = 1 << 18
-"""The same for a plain thread, which must be woken up first."""
+"""Least numbers per plain thread, which has to wake up first."""
 
 Kernel = Callable[[int, Any], None]
-"""Computes one block of a job; what belongs to other blocks is not its business."""
+"""A function that computes one block of a job and leaves other blocks alone."""
 
 
 def _layout(number: type[np.floating]) -> np.dtype:
@@ -74,15 +74,15 @@ def _layout(number: type[np.floating]) -> np.dtype:
 
 
 def blocks_of(x: Tensor) -> int:
-    """How many blocks the rows of a tensor ``[..., d]`` make."""
+    """Return the number of blocks in the rows of a tensor ``[..., d]``."""
     return -(-(x.numel() // x.size(-1)) // BLOCK)
 
 
 @functools.cache
 def _sources() -> str:
-    """A digest of all that kernels are compiled from.
+    """Return a digest of all source files of the kernels.
 
-    numba's cache looks at a kernel's own file only; so the digest is part of their signature.
+    numba's cache checks only a kernel's own file; so the digest is part of the kernels' signature.
     """
     folder = Path(__file__).parents[1]
     files = sorted(folder.rglob("*.py"))
@@ -94,7 +94,7 @@ _FLOATS = {
     torch.float32: (np.float32, struct.Struct(f"{_WHOLE}f")),
     torch.float64: (np.float64, struct.Struct(f"{_WHOLE}d")),
 }
-"""numba's type of the numbers, and what writes the fields of :func:`_layout`."""
+"""numpy's type of the numbers, and the packer of the fields of :func:`_layout`."""
 
 
 def run(
@@ -106,23 +106,23 @@ def run(
     blocks: int | None = None,
     strided: bool = False,
 ) -> None:
-    """Let threads compute all blocks; return when that is done.
+    """Let threads compute all blocks of a job; return when all are done.
 
-    Where torch's threads are those of OpenMP, they do the work: they are awake between torch's own
-    operators, and there is one team of them. Elsewhere, and after a fork, which a team of OpenMP
-    does not survive, plain threads do.
+    If torch uses OpenMP, its threads do the work: they are awake between torch's operators, and
+    there is one team of them. Otherwise plain threads do, also after a fork, which an OpenMP team
+    does not survive.
 
     Args:
-        kernel: compiled at its first call for a dtype, and kept in numba's cache.
+        kernel: kernel, compiled at its first call for a dtype and kept in numba's cache.
         matrices: contiguous tensors of one dtype, each seen as rows of its last dimension; the size
-            of the first decides how many threads are worth while.
-        scalars: of the dtype of the matrices once the kernel reads them.
-        integers: signed, of 64 bits.
-        blocks: how many there are; those of the rows of the first matrix by default.
-        strided: the matrices need not be contiguous, as the kernel is given their strides.
+            of the first decides how many threads are worthwhile.
+        scalars: numbers that the kernel reads in the dtype of the matrices.
+        integers: signed 64-bit integers.
+        blocks: number of blocks; by default those of the rows of the first matrix.
+        strided: the matrices need not be contiguous, as the kernel gets their strides.
 
     Raises:
-        ValueError: matrices that the kernel would take for something else.
+        ValueError: matrices have different dtypes, are not contiguous, or are not on the CPU.
     """
     first = matrices[0]
     assert first is not None, "a job has work"
@@ -166,7 +166,7 @@ def _run_in_pool(job: int, members: int) -> None:
     try:
         _function(_driver())(job)
     finally:
-        # whatever happens here, the job's memory is theirs until they are done
+        # whatever happens here, the other threads need the job's memory until they are done
         wait(others)
 
 
@@ -176,15 +176,15 @@ _pools: dict[int, ThreadPoolExecutor] = {}
 
 @functools.cache
 def _function(address: int) -> Callable[[int], None]:
-    """A C function, called without Python's lock."""
+    """Return the C function at an address; calls release Python's lock."""
     return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
 
 
 @functools.cache
 def _team() -> Any:
-    """OpenMP's ``GOMP_parallel(function, its argument, threads, flags)``, or None.
+    """Return OpenMP's ``GOMP_parallel(function, its argument, threads, flags)``, or None.
 
-    It is that of the runtime which torch itself uses: another would bring threads of its own.
+    It comes from the runtime that torch itself uses: another one would start its own threads.
     """
     try:
         torch_itself = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
@@ -212,7 +212,7 @@ def _memory(size: int) -> Any:
 
 @functools.cache
 def _compiled(kernel: Kernel, number: type[np.floating]) -> int:
-    # "reassoc" and the like, but not "nnan" and "ninf": a NaN must stay one, to be seen
+    # "reassoc" and the like, but not "nnan" and "ninf": a NaN must stay visible
     flags = {"reassoc", "nsz", "arcp", "contract", "afn"}
     signature = types.void(types.int64, types.CPointer(from_dtype(_layout(number))))
     # a division by zero gives infinity or NaN, as everywhere else
@@ -232,7 +232,7 @@ _kept_alive: list[Any] = []
 
 
 def work_off(job: Any) -> None:
-    """Compute blocks of a job, given as its integers, until all are claimed."""
+    """Compute blocks of a job, passed as a pointer to its integers, until all are claimed."""
     block = _claim(job)
     while block < job[2]:
         _compute(job, block)
@@ -241,7 +241,7 @@ def work_off(job: Any) -> None:
 
 @intrinsic
 def _claim(_context: Any, job: Any) -> Any:
-    """Add one to ``next``, as one step for all threads; return what it was."""
+    """Add one to ``next`` atomically; return its previous value."""
 
     def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
         place = builder.gep(args[0], [ir.Constant(ir.IntType(32), 1)])
@@ -265,20 +265,20 @@ def _compute(_context: Any, job: Any, block: Any) -> Any:
 
 @njit(inline="always")
 def read(pointer: Any) -> Any:
-    """The job at an address, in a kernel."""
+    """Return the job at an address; for kernels."""
     return carray(pointer, 1)[0]
 
 
 @njit(inline="always")
 def matrix(job: Any, i: int) -> Any:
-    """A job's matrix as an array ``[rows, columns]``, in a kernel."""
+    """Return a job's matrix as an array ``[rows, columns]``; for kernels."""
     address, rows, columns = _matrix(job, i)
     return carray(_pointer(address, job.scalars[0]), (rows, columns))
 
 
 @njit(inline="always")
 def vector(job: Any, i: int, start: int) -> Any:
-    """As many numbers as a row of a job's matrix has, from ``start`` on, in a kernel."""
+    """Return as many numbers of a job's matrix as a row has, from ``start`` on; for kernels."""
     address, _, columns = _matrix(job, i)
     return carray(_pointer(address + start * job.itemsize, job.scalars[0]), (columns,))
 
@@ -290,7 +290,7 @@ def _matrix(job: Any, i: int) -> Any:
 
 @intrinsic
 def _pointer(_context: Any, address: Any, number: Any) -> Any:
-    """An address as that of numbers of the type of ``number``."""
+    """Turn an address into a pointer to numbers of the type of ``number``."""
     pointer = types.CPointer(number)
 
     def generate(context: Any, builder: Any, _: Any, args: Any) -> Any:
