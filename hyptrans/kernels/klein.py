@@ -22,7 +22,7 @@ from hyptrans.kernels.cpu import (
 )
 
 TINY = 1e-30
-"""Added to the divisor of a ratio, where it changes no number but zero. A squared length below it
+"""Added to the divisor of a ratio, where it matters only near zero. A squared length below it
 counts as zero, as its root would have few correct digits or none."""
 
 

@@ -1,4 +1,4 @@
-"""What the multi-head attention of all geometries shares: heads, masks, weights, decoding state."""
+"""Base of multi-head attention in every geometry: heads, masks, weights and decoding state."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def read(query: Tensor, sums: Sums) -> Tensor:
 def causal(query: Tensor, key: Tensor, value: Tensor, *, chunk: int = CHUNK) -> tuple[Tensor, Sums]:
     """Compute the causal outputs of all positions at once, and the sums over all positions.
 
-    Weights serve within a chunk, running sums between chunks.
+    It uses weights within a chunk and running sums between chunks.
     """
     length = query.size(-2)
     chunk = min(chunk, length)

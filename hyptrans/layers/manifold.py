@@ -20,7 +20,7 @@ class StableLorentz(geoopt.Lorentz):
     """geoopt's manifold, with its norm, exponential map and parallel transport replaced.
 
     To transport momentum, geoopt 0.5.1 divides by a squared distance that is rounding noise for
-    small steps, and it computes norms from products that are negative in float32: with Riemannian
+    small steps, and it takes norms from products that float32 makes negative: with Riemannian
     Adam, parameters with time coordinates near 11 turn NaN within a few hundred steps.
 
     Raises:
