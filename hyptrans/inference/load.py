@@ -73,15 +73,13 @@ def _by_onnx(
             "engine onnx computes in float32 on the CPU, from a model folder that brings its text "
             "processing: leave device, dtype, data and subword models out"
         )
-    (place, path), *others = found
-    if others:
-        raise UserError("engine onnx takes one model: translate with an ensemble by engine torch")
-    if not path.is_dir():
-        raise UserError(f"{place} is no model folder: hyptrans export makes one with --onnx")
+    for place, path in found:
+        if not path.is_dir():
+            raise UserError(f"{place} is no model folder: hyptrans export makes one with --onnx")
     from hyptrans.inference.onnx.engine import OnnxTranslator
 
     # it lacks the methods that need torch; a type of its own would hide those of all other models
-    return cast("Translator", OnnxTranslator(path))
+    return cast("Translator", OnnxTranslator(*(path for _, path in found)))
 
 
 def read(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -91,10 +92,7 @@ class Running:
         if self.temperature == 1:
             values, best = self._step(["best_scores", "best_tokens"], tokens, parents, position)
             return values, best
-        scores = self.scores(tokens, parents, position)
-        most = min(2 * tokens.shape[1] + 2, scores.shape[2])
-        values, best = best_of(scores.reshape(-1, scores.shape[2]), most)
-        return values.reshape(*tokens.shape, most), best.reshape(*tokens.shape, most)
+        return _best(self.scores(tokens, parents, position))
 
     def _step(self, names: list[str], tokens: Array, parents: Array, position: int) -> list[Array]:
         # before the first token all hypotheses share one empty row
@@ -106,6 +104,33 @@ class Running:
         return list(made[: len(names)])
 
 
+class Ensemble:
+    """Several models' batches, whose probabilities are averaged."""
+
+    def __init__(self, members: Sequence[Running]) -> None:
+        self.members = members
+
+    def keep(self, sentences: Array) -> None:
+        for one in self.members:
+            one.keep(sentences)
+
+    def scores(self, tokens: Array, parents: Array, position: int) -> Array:
+        scores = [one.scores(tokens, parents, position) for one in self.members]
+        made: Array = np.logaddexp.reduce(scores) - np.float32(math.log(len(scores)))
+        return made
+
+    def best(self, tokens: Array, parents: Array, position: int) -> tuple[Array, Array]:
+        return _best(self.scores(tokens, parents, position))
+
+
+def _best(scores: Array) -> tuple[Array, Array]:
+    """Return the largest scores, ``[n, beam, 2 beam + 2]`` or all there are, and their tokens."""
+    shape = scores.shape
+    most = min(2 * shape[1] + 2, shape[2])
+    values, best = best_of(scores.reshape(-1, shape[2]), most)
+    return values.reshape(*shape[:2], most), best.reshape(*shape[:2], most)
+
+
 class OnnxTranslator(TextTranslator):
     """A model folder's graphs with its text processing; :func:`hyptrans.load` makes one for onnx.
 
@@ -113,16 +138,16 @@ class OnnxTranslator(TextTranslator):
     and ``encode`` need torch.
 
     Args:
-        folder: the model folder.
+        folders: model folders; the probabilities of several are averaged.
 
     Raises:
-        UserError: the folder has no graphs, or graphs that its configuration does not name.
+        UserError: a folder has no graphs, or graphs that its configuration does not name.
     """
 
-    def __init__(self, folder: Path) -> None:
-        longest = _checked(folder)
-        self._graphs = Graphs(folder)
-        super().__init__([config.read(folder)], longest)
+    def __init__(self, *folders: Path) -> None:
+        sources, targets = zip(*map(_checked, folders), strict=True)
+        self._graphs = [Graphs(folder) for folder in folders]
+        super().__init__([config.read(folder) for folder in folders], (min(sources), min(targets)))
 
     def __repr__(self) -> str:
         source, target = self.languages
@@ -139,9 +164,10 @@ class OnnxTranslator(TextTranslator):
         begun = filled(prefix, self._target.words, left=False)
         begun_rows = np.array(begun, dtype=np.int64).reshape(len(rows), -1)
         padding = rows == self._source.words.pad()
-        running = Running(self._graphs, rows, padding, settings.temperature)
+        running = [Running(one, rows, padding, settings.temperature) for one in self._graphs]
         longest = min(longest, self._longest[1] - 1)
-        return search(running, longest, settings, begun_rows, self._target.words)
+        decoding = running[0] if len(running) == 1 else Ensemble(running)
+        return search(decoding, longest, settings, begun_rows, self._target.words)
 
 
 def _checked(folder: Path) -> tuple[int, int]:

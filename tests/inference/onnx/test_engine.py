@@ -14,7 +14,6 @@ import pytest
 
 import hyptrans
 from hyptrans.commands.cli import main
-from hyptrans.support.errors import UserError
 from tests.serve.conftest import ask, typed
 
 INT8 = onnx.TensorProto.INT8
@@ -97,9 +96,9 @@ def test_samples_of_a_seed_are_those_of_torch(graphs_of, texts):
     assert model.n_best(texts, seed=3, **draw) != model.n_best(texts, seed=4, **draw)
 
 
-def test_an_ensemble_is_refused(graphs_of):
-    with pytest.raises(UserError, match="engine onnx takes one model"):
-        hyptrans.load([graphs_of("hybonet_plus")] * 2, engine="onnx")
+@pytest.mark.parametrize("options", [{}, {"temperature": 1.5, "beam": 2}])
+def test_an_ensemble_averages_probabilities_as_torch_does(graphs_of, texts, options):
+    agree([graphs_of("hybonet_plus"), graphs_of("euclidean_postnorm")], texts, **options)
 
 
 def test_translating_needs_no_torch(graphs_of, texts):
