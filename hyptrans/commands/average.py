@@ -5,26 +5,16 @@ import sys
 from pathlib import Path
 
 from hyptrans.support.errors import UserError, one_line
-from hyptrans.support.files import check_is_checkpoint
 from hyptrans.support.flags import add_out, positive
 from hyptrans.support.logs import quiet
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    add = parser.add_argument
-    add(
-        "checkpoints",
-        nargs="+",
-        type=Path,
-        metavar="CKPT",
-        help="checkpoints, or the one folder to choose from by --last or --best",
-    )
-    chosen = parser.add_mutually_exclusive_group()
+    about = "checkpoints, or with --last the one folder to choose from"
+    parser.add_argument("checkpoints", nargs="+", type=Path, metavar="CKPT", help=about)
     about = "take the N newest of the folder"
-    chosen.add_argument("--last", type=positive, metavar="N", help=about)
-    about = "take the N best of the folder on the validation set"
-    chosen.add_argument("--best", type=positive, metavar="N", help=about)
+    parser.add_argument("--last", type=positive, metavar="N", help=about)
     add_out(parser, "checkpoint to write", required=True)
 
 
@@ -32,21 +22,19 @@ def main(args: argparse.Namespace) -> None:
     """Write the average.
 
     Raises:
-        UserError: the checkpoints cannot be averaged, or writing ``--out`` would do harm.
+        UserError: the checkpoints cannot be averaged, or ``--out`` exists.
     """
-    paths, choosing = list(args.checkpoints), args.last is not None or args.best is not None
-    if choosing and (len(paths) != 1 or paths[0].is_file()):
-        raise UserError("--last and --best choose from one folder: name that alone")
-    if choosing and not paths[0].is_dir():
-        raise UserError(f"folder {paths[0]} does not exist: name a --save-dir")
+    paths = list(args.checkpoints)
+    if args.out.exists():
+        raise UserError(f"--out {args.out} is there already: name another file")
+    if args.last is not None and (len(paths) != 1 or not paths[0].is_dir()):
+        raise UserError("--last chooses from one folder: name a --save-dir alone")
     for path in paths:
-        if not path.is_dir():
-            check_is_checkpoint(path)
+        path.stat()  # what is missing is named before torch and fairseq are imported
     with quiet():
         from hyptrans.fairseq import average
 
-        average.check_out(args.out, paths)
-        if choosing:
-            paths = average.choose(paths[0], last=args.last, best=args.best)
+        if args.last is not None:
+            paths = average.newest(paths[0], args.last)
         average.write(average.average(paths), args.out)
     sys.stdout.write(f"{args.out}: average of {', '.join(one_line(path.name) for path in paths)}\n")

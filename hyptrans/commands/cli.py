@@ -12,7 +12,6 @@ PROGRAM = Program(
             "hyptrans.train.command",
             "train a model on a prepared data folder, without fairseq",
             "train data --arch hybonet_plus_iwslt_d64 --out run",
-            memory="lower --max-tokens",
             stopped="the same command goes on",
             by_words=True,
         ),
@@ -20,13 +19,11 @@ PROGRAM = Program(
             "hyptrans.commands.translate",
             "translate the lines of standard input",
             "translate tatoeba-en-de < text.en > text.de",
-            memory="lower --batch-tokens",
         ),
         "serve": Command(
             "hyptrans.serve.command",
             "answer requests over HTTP, and show a page to try models on",
             "serve tatoeba-en-de",
-            memory="lower --max-waiting and --max-characters",
         ),
         "score": Command(
             "hyptrans.commands.score",
@@ -57,7 +54,6 @@ PROGRAM = Program(
             "hyptrans.commands.compare",
             "BLEU and chrF of two systems, and whether they differ (paired bootstrap)",
             "compare baseline.de system.de test.de",
-            memory="lower --samples",
         ),
         "plot": Command(
             "hyptrans.commands.plot",

@@ -1,4 +1,4 @@
-"""``hyptrans export``: make a model folder from a checkpoint."""
+"""``hyptrans export``: make a model folder from a checkpoint, or add graphs to a folder's copy."""
 
 import argparse
 import dataclasses
@@ -11,11 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from hyptrans.commands.text_options import add_text_arguments, n_best, subword_models
-from hyptrans.inference.load import locate
+from hyptrans.inference.load import MODEL_HELP, locate, read
 from hyptrans.inference.plugin import add_user_dir
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
-from hyptrans.support.files import check_is_checkpoint
 from hyptrans.support.flags import add_data, add_out
 from hyptrans.support.logs import quiet
 
@@ -27,17 +26,12 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add = parser.add_argument
-    about = "file that fairseq-train wrote; with --onnx, a model folder or its name, too"
-    add("checkpoint", type=Path, metavar="CHECKPOINT", help=about)
+    add("model", metavar="MODEL", help=MODEL_HELP)
     add_data(parser)
     add_user_dir(parser)
     add_out(parser, "folder to write", folder=True, required=True)
-    add(
-        "--precision",
-        choices=("half", "full"),
-        default="half",
-        help="of the stored parameters (default: %(default)s)",
-    )
+    about = "of the stored parameters (default: half, or that of the model folder)"
+    add("--precision", choices=("half", "full"), help=about)
     about = "add graphs for ONNX Runtime, with weights of this type"
     add("--onnx", choices=("float32", "int8"), help=about)
     add(
@@ -57,36 +51,29 @@ def main(args: argparse.Namespace) -> None:
     """Write the model folder.
 
     Raises:
-        UserError: the checkpoint or its data cannot be used, or ``--out`` holds something else.
+        UserError: the model or its data cannot be used, or ``--out`` holds something else.
     """
-    if args.onnx:
-        for name in ("onnx", "onnxscript", "onnxruntime"):
-            require(name, "onnx-export")
-        place = locate(args.checkpoint)
-        if place.is_dir():
-            _of_folder(args, place)
-            return
-    check_is_checkpoint(args.checkpoint)
+    for name in ("onnx", "onnxscript", "onnxruntime") if args.onnx else ():
+        require(name, "onnx-export")
+    place = locate(args.model)
     with quiet():
-        from hyptrans.fairseq import checkpoint, training_command
         from hyptrans.inference.options import BEAM
         from hyptrans.inference.sharing import folder
         from hyptrans.inference.translator import Translator
 
         # check this before translating for an hour
         folder.check_replaceable(args.out)
-        state, named = checkpoint.read_state(args.checkpoint), subword_models(args)
-        contents = checkpoint.read(
-            args.checkpoint, args.data, subword_models=named, moses=args.moses, state=state
+        contents = read(
+            place, data=args.data, subword_models=subword_models(args), moses=args.moses
         )
+        own = folder.own_config(place).get("precision") if place.is_dir() else None
+        precision = args.precision or own or "half"
         typed = {"dataset": args.dataset, "license": args.license}
         facts = {**contents.facts, **{key: value for key, value in typed.items() if value}}
-        facts["command"] = training_command.of(state["cfg"])
-        contents = dataclasses.replace(contents, facts=facts)
         with TemporaryDirectory() as scratch:
             # score the model as it is written, with rounded parameters
             trial = Path(scratch) / "model"
-            folder.write(contents, trial, card="", precision=args.precision)
+            folder.write(contents, trial, card="", precision=precision)
             shown = contents.place + (f" with --data {args.data}" if args.data else "")
             model = Translator(dataclasses.replace(folder.read(trial), place=shown))
             if args.test:
@@ -94,37 +81,14 @@ def main(args: argparse.Namespace) -> None:
         folder.write(
             dataclasses.replace(contents, facts=facts),
             args.out,
-            card=_card(args, contents, model, facts),
-            precision=args.precision,
+            card=_card(args, contents, model, facts, precision),
+            precision=precision,
             graphs=_graphs(model.model, args.onnx),
         )
-    _tell_size(args.out)
+    size = sum(path.stat().st_size for path in args.out.iterdir())
+    sys.stdout.write(f"{args.out}: {size / 1e6:.1f} MB\n")
     for score in facts.get("scores", ()):
         sys.stdout.write(f"{score['name']} {score['value']:.2f} {score['signature']}\n")
-
-
-def _of_folder(args: argparse.Namespace, place: Path) -> None:
-    """Write a copy of a model folder, with graphs."""
-    given = ("data", "test", "dataset", "license", "name", "sentencepiece_model", "bpe_codes")
-    for name in (*given, "no_subwords", "moses"):
-        if getattr(args, name):
-            flag = name.replace("_", "-")
-            raise UserError(f"--{flag} is for checkpoints, and {place} is a model folder")
-    with quiet():
-        from hyptrans.inference.sharing import folder
-        from hyptrans.inference.translator import Translator
-
-        folder.check_replaceable(args.out)
-        contents = folder.read(place)
-        card = place / folder.CARD
-        folder.write(
-            contents,
-            args.out,
-            card=card.read_text(encoding="utf-8") if card.is_file() else "",
-            precision=str(folder.own_config(place).get("precision", args.precision)),
-            graphs=_graphs(Translator(contents).model, args.onnx),
-        )
-    _tell_size(args.out)
 
 
 def _graphs(model: Any, weights: str | None) -> Callable[[Path], dict[str, Any]] | None:
@@ -134,11 +98,6 @@ def _graphs(model: Any, weights: str | None) -> Callable[[Path], dict[str, Any]]
     from hyptrans.inference.onnx import export
 
     return partial(export.write, model, weights=weights)
-
-
-def _tell_size(out: Path) -> None:
-    size = sum(path.stat().st_size for path in out.iterdir())
-    sys.stdout.write(f"{out}: {size / 1e6:.1f} MB\n")
 
 
 def _scores(model: "Translator", source: Path, reference: Path, *, beam: int) -> dict[str, Any]:
@@ -163,7 +122,11 @@ def _scores(model: "Translator", source: Path, reference: Path, *, beam: int) ->
 
 
 def _card(
-    args: argparse.Namespace, contents: "Contents", model: "Translator", facts: dict[str, Any]
+    args: argparse.Namespace,
+    contents: "Contents",
+    model: "Translator",
+    facts: dict[str, Any],
+    precision: str,
 ) -> str:
     from hyptrans.inference.describe import parameter_count
     from hyptrans.inference.sharing import card
@@ -177,5 +140,5 @@ def _card(
         facts=facts,
         spaces=model.spaces,
         parameters=parameter_count(model.model),
-        precision=args.precision,
+        precision=precision,
     )

@@ -16,7 +16,7 @@ from hyptrans.data.parallel import LineFunction, map_lines
 from hyptrans.data.plan import Job, Plan, Tally
 from hyptrans.support.errors import UserError
 from hyptrans.support.lines import read_lines, write_lines
-from hyptrans.support.progress import bar, by_name
+from hyptrans.support.progress import bar
 from hyptrans.support.steps import Notes, Step
 
 # no bar for steps that end quickly
@@ -105,8 +105,8 @@ class Stages:
         return {
             "pairs": count,
             "from": dict(tally.parts),
-            "lines left out": by_name(tally.left_out),
-            "characters replaced": by_name(scrub.counts),
+            "lines left out": dict(sorted(tally.left_out.items())),
+            "characters replaced": dict(sorted(scrub.counts.items())),
         }
 
     def _map(
@@ -152,7 +152,7 @@ class Stages:
             counts["train"] = write_pairs(rest, *after["train"])
             for name in names:
                 _refuse_none(name, counts[name], dropped)
-            return {**counts, "dropped": by_name(dropped)}
+            return {**counts, "dropped": dict(sorted(dropped.items()))}
 
         return self._step("clean train", [path for name in names for path in after[name]], work)
 
@@ -190,7 +190,7 @@ class Stages:
             kept, dropped = self._kept(step, name, rule, after)
             count = write_pairs(kept, *final)
             _refuse_none(name, count, dropped)
-            return {"kept": count, "dropped": by_name(dropped)}
+            return {"kept": count, "dropped": dict(sorted(dropped.items()))}
 
         yield self._step(step, final, work)
 
@@ -236,5 +236,5 @@ class Stages:
 
 def _refuse_none(name: str, count: int, dropped: Mapping[str, int]) -> None:
     if not count:
-        reasons = by_name(dropped)
+        reasons = dict(sorted(dropped.items()))
         raise UserError(f"no pair is left for {name} after cleaning (dropped: {reasons})")

@@ -32,11 +32,11 @@ from hyptrans.fairseq import (
     riemannian_adam,
     tiled,
 )
-from hyptrans.fairseq.training import guard, not_finite, resuming, statistics
+from hyptrans.fairseq.training import guard, not_finite, resuming
 from hyptrans.seq2seq.architectures import watch
 
 __all__ = ["architectures", "geodesic", "noam", "riemannian_adam", "tiled"]
-__all__ += ["guard", "not_finite", "repairs", "resuming", "statistics"]
+__all__ += ["guard", "not_finite", "repairs", "resuming"]
 
 watch(architectures.register)
 literals.install()

@@ -4,8 +4,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from pickle import UnpicklingError
-from typing import Any, TypeGuard
+from typing import Any
 
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq.data.data_utils import infer_language_pair
@@ -17,43 +16,34 @@ from hyptrans.inference.architecture import choose_options, require_known
 from hyptrans.inference.contents import AVERAGED, Contents, checked_languages, dictionary_file
 from hyptrans.inference.dictionary import Dictionary, fingerprint
 from hyptrans.support.errors import UserError, one_line
-from hyptrans.support.files import check_is_checkpoint, short_names
+from hyptrans.support.files import short_names
 
-LAST = "checkpoint_last.pt"
-"""The checkpoint that fairseq-train resumes from."""
-DICTIONARIES = "dictionaries"
-"""The key in a checkpoint for the fingerprints of its dictionaries, by side."""
+DICTIONARIES, COMMAND = "dictionaries", "command"
+"""The keys in a checkpoint for the fingerprints of its dictionaries, by side, and for the command
+of its training; versions before 0.3.0 have neither."""
 SIDES = ("source", "target")
-NOT_SAID = (
-    "checkpoint {} does not say which dictionaries it was trained with: their sizes alone are held "
-    "against those of the data"
-)
-_UNREADABLE = (
-    *(OSError, EOFError, RuntimeError, UnpicklingError),
-    *(LookupError, ValueError, TypeError, AttributeError),
-)
-"""Exceptions of torch and fairseq for a file that is damaged or no checkpoint."""
 _LONGEST_REASON = 200
-# the parts of a configuration that are used here
-_GROUPS = ("model", "task", "checkpoint")
 
 
 def read_state(path: Path) -> dict[str, Any]:
     """Read a checkpoint as fairseq stores it, without running any code in it.
 
     Raises:
-        UserError: there is no such file, or fairseq did not write it.
+        UserError: fairseq did not write the file.
     """
-    check_is_checkpoint(path)
     try:
-        state = load_checkpoint_to_cpu(str(path))
-    except _UNREADABLE as error:
+        state: dict[str, Any] = load_checkpoint_to_cpu(str(path))
+        # the parts of a configuration that are used here
+        missing = [key for key in ("model", "task") if key not in state["cfg"]]
+        missing += [] if state["model"] else ["parameters"]
+    except OSError:
+        raise
+    # torch and fairseq raise errors of many classes for a file that is damaged or no checkpoint
+    except Exception as error:
         raise UserError(
             f"checkpoint {path} is cut short or was not written by fairseq "
             f"({one_line(str(error) or type(error).__name__, _LONGEST_REASON)})"
         ) from error
-    missing = [key for key in ("cfg", "model") if not state.get(key)]
-    missing = missing or [f"cfg.{group}" for group in _GROUPS if group not in state["cfg"]]
     if missing:
         raise UserError(f"checkpoint {path} was not written by fairseq: no {missing[0]} in it")
     return state
@@ -66,8 +56,7 @@ def updates_of(state: Mapping[str, Any]) -> int | None:
     return updates if _is_count(updates) else None
 
 
-def _is_count(found: Any) -> TypeGuard[int]:
-    """Return whether the value is a count."""
+def _is_count(found: Any) -> bool:
     return type(found) is int and 0 <= found < 1 << 63
 
 
@@ -77,17 +66,18 @@ def architecture_of(path: Path, state: Mapping[str, Any]) -> tuple[str, dict[str
     Raises:
         UserError: this package cannot build it.
     """
-    given = _values(state["cfg"].model)
-    # a configuration made of flags has both, and --arch is the more precise one
+    model = state["cfg"].model
+    # the configuration is made of flags or of a dataclass
+    given = dict(model.items() if hasattr(model, "items") else vars(model))
     try:
+        # flags have both names, and --arch is the more precise one
         architecture = require_known(given.get("arch") or given.get("_name"))
-    except UserError as error:
-        elsewhere = "; fairseq-generate translates with fairseq's own architectures"
-        raise UserError(f"checkpoint {path} cannot be used: {error}{elsewhere}") from error
-    try:
         return architecture, choose_options(architecture, given)
     except UserError as error:
-        raise UserError(f"checkpoint {path} cannot be used: {error}") from error
+        raise UserError(
+            f"checkpoint {path} cannot be used: {error}; fairseq-generate translates with "
+            "fairseq's own architectures"
+        ) from error
 
 
 def parameters_of(path: Path, state: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -102,18 +92,12 @@ def parameters_of(path: Path, state: Mapping[str, Any]) -> dict[str, Tensor]:
     return dict(found)
 
 
-def _values(options: Any) -> dict[str, Any]:
-    """Return a configuration's values, whether it is made of flags or of a dataclass."""
-    return dict(options.items()) if hasattr(options, "items") else dict(vars(options))
-
-
 def read(
     path: Path,
     data: Path | None = None,
     *,
     subword_models: Mapping[str, str | os.PathLike[str] | None] | None = None,
     moses: bool = False,
-    state: Mapping[str, Any] | None = None,
 ) -> Contents:
     """Read a checkpoint with its dictionaries and its description of the text.
 
@@ -123,12 +107,11 @@ def read(
             checkpoint was trained on, a relative one starting from a folder around the checkpoint.
         subword_models: files of subword models by kind, if the folder does not name them.
         moses: whether to tokenize the text as Moses does.
-        state: the file's content, if :func:`read_state` has already read it.
 
     Raises:
         UserError: something is missing or does not fit.
     """
-    state = read_state(path) if state is None else state
+    state = read_state(path)
     architecture, options = architecture_of(path, state)
     task = state["cfg"].task
     stored = str(getattr(task, "data", None) or "").split(":")[0]
@@ -144,8 +127,7 @@ def read(
     binary = data_bin(folder)
     languages = language_pair(task, binary)
     pair = dictionaries(binary, languages)
-    if not compare_dictionaries(str(path), state, dict(zip(SIDES, pair, strict=True))):
-        sys.stderr.write(f"{NOT_SAID.format(one_line(str(path)))}\n")
+    check_dictionaries(path, state, dict(zip(SIDES, pair, strict=True)))
     prepared = binary.parent if (binary.parent / manifest.NAME).is_file() else binary
     return Contents(
         place=f"checkpoint {path}",
@@ -211,27 +193,22 @@ def dictionaries(binary: Path, languages: tuple[str, str]) -> tuple[Dictionary, 
     return loaded[0], loaded[1]
 
 
-def compare_dictionaries(
-    path: str, state: Mapping[str, Any], dictionaries: Mapping[str, Any]
-) -> bool:
-    """Compare the dictionaries of a checkpoint's training with others, by side.
-
-    Returns:
-        Whether the checkpoint records its dictionaries; versions before 0.3.0 did not.
+def check_dictionaries(
+    path: object, state: Mapping[str, Any], dictionaries: Mapping[str, Any]
+) -> None:
+    """Compare the dictionaries of a checkpoint's training, if it records them, with others.
 
     Raises:
         UserError: one differs.
     """
     stored = state.get(DICTIONARIES)
-    if not isinstance(stored, Mapping):
-        return False
     for side, dictionary in dictionaries.items():
-        if stored.get(side) not in (None, fingerprint(dictionary)):
+        known = stored.get(side) if isinstance(stored, Mapping) else None
+        if known not in (None, fingerprint(dictionary)):
             raise UserError(
                 f"checkpoint {path} was trained with another {side} dictionary: name the data "
                 "folder of its training"
             )
-    return True
 
 
 def _facts(path: Path, state: Mapping[str, Any], prepared: Path) -> dict[str, Any]:
@@ -250,8 +227,9 @@ def _facts(path: Path, state: Mapping[str, Any], prepared: Path) -> dict[str, An
     except UserError:
         # another program's manifest; where subwords depend on it, it was refused earlier
         found = None
-    inputs = found["inputs"] if found else {}
+    inputs, command = found["inputs"] if found else {}, state.get(COMMAND)
     return {
+        "command": command if isinstance(command, str) else None,
         "updates": updates_of(state),
         AVERAGED: averaged,
         "data": {short: inputs[name]["sha256"] for name, short in short_names(inputs).items()},

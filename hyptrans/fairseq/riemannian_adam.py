@@ -11,6 +11,7 @@ from fairseq.optim import FairseqOptimizer, register_optimizer
 from omegaconf import II
 from torch import nn
 
+from hyptrans.fairseq.literals import literal
 from hyptrans.geometry.precision import DEFAULT_MAX_RADIUS, LARGEST_MAX_RADIUS
 from hyptrans.optim import RiemannianAdam
 from hyptrans.support.options import option
@@ -45,11 +46,17 @@ class FairseqRiemannianAdam(FairseqOptimizer):
 
     def __init__(self, cfg: Any, params: Iterable[nn.Parameter]) -> None:
         super().__init__(cfg)
-        _check(cfg)
+        if not 0 < cfg.embedding_lr_scale < math.inf:
+            raise ValueError(
+                f"--embedding-lr-scale must be above 0 and finite, got {cfg.embedding_lr_scale}"
+            )
+        if not 0 < cfg.max_radius <= LARGEST_MAX_RADIUS:
+            raise ValueError(
+                f"--max-radius must be above 0 and at most {LARGEST_MAX_RADIUS}, as squares of "
+                f"products of points farther out overflow in float32, got {cfg.max_radius}"
+            )
         params = list(params)
         points = [p for p in params if isinstance(p, geoopt.ManifoldParameter)]
-        if not points:
-            _check_unused(cfg)
         plain = [p for p in params if not isinstance(p, geoopt.ManifoldParameter)]
         for point in points:
             point.manifold.max_radius = cfg.max_radius
@@ -72,11 +79,8 @@ class FairseqRiemannianAdam(FairseqOptimizer):
 
     @property
     def optimizer_config(self) -> dict[str, Any]:
-        return {
-            "lr": self.cfg.lr[0],
-            "betas": _betas(self.cfg.adam_betas),
-            "eps": self.cfg.adam_eps,
-        }
+        betas = tuple(literal(str(self.cfg.adam_betas)))
+        return {"lr": self.cfg.lr[0], "betas": betas, "eps": self.cfg.adam_eps}
 
     def get_lr(self) -> float:
         group = self.param_groups[0]
@@ -96,56 +100,3 @@ class FairseqRiemannianAdam(FairseqOptimizer):
         for group, settings in zip(self.param_groups, self._settings, strict=True):
             group.update(settings | (optimizer_overrides or {}))
         self.set_lr(rate)
-
-
-def _betas(given: Any) -> tuple[float, ...]:
-    """Return Adam's two betas.
-
-    Raises:
-        ValueError: they are not two numbers from 0 to below 1.
-    """
-    texts = given.strip("()[] ").split(",") if isinstance(given, str) else given
-    try:
-        betas = tuple(float(text) for text in texts)
-    except (TypeError, ValueError):
-        betas = ()
-    if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
-        raise ValueError(f"--adam-betas must be two numbers from 0 to below 1, got {given!r}")
-    return betas
-
-
-def _check(cfg: Any) -> None:
-    """Refuse options that are out of range.
-
-    Raises:
-        ValueError: names the first of them.
-    """
-    _betas(cfg.adam_betas)
-    if not 0 <= cfg.adam_eps < math.inf:
-        raise ValueError(f"--adam-eps must be at least 0, got {cfg.adam_eps}")
-    if not 0 <= cfg.weight_decay < math.inf:
-        raise ValueError(f"--weight-decay must be at least 0 and finite, got {cfg.weight_decay}")
-    if not 0 < cfg.embedding_lr_scale < math.inf:
-        raise ValueError(
-            f"--embedding-lr-scale must be above 0 and finite, got {cfg.embedding_lr_scale}"
-        )
-    if not 0 < cfg.max_radius <= LARGEST_MAX_RADIUS:
-        raise ValueError(
-            f"--max-radius must be above 0 and at most {LARGEST_MAX_RADIUS}, as squares of "
-            f"products of points farther out overflow in float32, got {cfg.max_radius}"
-        )
-
-
-def _check_unused(cfg: Any) -> None:
-    """Refuse options for points if the model has no points.
-
-    Raises:
-        ValueError: names the first such option.
-    """
-    defaults = RiemannianAdamConfig()
-    for name in ("embedding_lr_scale", "max_radius"):
-        if getattr(cfg, name) != getattr(defaults, name):
-            raise ValueError(
-                f"--{name.replace('_', '-')} acts on points, and no parameter of this model is "
-                "one: leave it out, or have them with --embedding-storage manifold"
-            )

@@ -8,12 +8,17 @@ import traceback
 from collections.abc import Callable
 from io import TextIOWrapper
 
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Error numbers of a full disk: no space left, or a quota or file size limit reached."""
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # characters that neither XML nor HTML allows, and those that disguise a text by its direction
 _CONTROL = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
+_LINE_ENDS = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
+"""Line ends of ``str.splitlines``."""
+_QUOTED = re.compile("`.*`", re.DOTALL)
+_TORCH_OUT_OF_MEMORY = re.compile(r"out of memory|DefaultCPUAllocator: can't allocate memory")
+"""Matches torch's RuntimeErrors of memory; on a CPU these have no class of their own."""
+_LONGEST_SENTENCE = 2000
 
 
 def clean(text: str) -> str:
@@ -34,25 +39,6 @@ class UserError(Exception):
         return clean(super().__str__())
 
 
-_MENDED_BY_THE_USER = (
-    UserError,
-    OSError,
-    ModuleNotFoundError,
-    MemoryError,
-    RuntimeError,
-    KeyboardInterrupt,
-)
-_TORCH_OUT_OF_MEMORY = re.compile(r"out of memory|DefaultCPUAllocator: can't allocate memory")
-"""Matches torch's RuntimeErrors of memory; on a CPU these have no class of their own."""
-
-
-_LINE_ENDS = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
-"""Line ends of ``str.splitlines``."""
-_QUOTED = re.compile("`.*`", re.DOTALL)
-_LONGEST_NAME, _LONGEST_SENTENCE = 300, 2000
-"""Most characters shown of a file's name and of a sentence."""
-
-
 def one_line(text: str, most: int | None = None) -> str:
     """Return an untrusted text as part of a line: passed through :func:`clean`, without line ends.
 
@@ -71,28 +57,8 @@ def unquoted(error: BaseException) -> str:
     return _QUOTED.sub("[...]", str(error))
 
 
-def describe_os_error(error: OSError, stopped: str = "") -> str:
-    """Return one sentence for an error of the operating system.
-
-    Args:
-        error: the error.
-        stopped: what to do after a stop, empty if the next run starts anew.
-    """
-    name = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else error.filename
-    where = f"{one_line(str(name), _LONGEST_NAME)}: " if name else ""
-    if error.errno in DISK_FULL:
-        return (
-            f"{where}the disk is full or a size limit is reached ({error.strerror}); "
-            f"free some space, then {stopped or 'run the same command again'}"
-        )
-    return f"{where}{one_line(str(error.strerror or error), _LONGEST_SENTENCE)}"
-
-
 def run_command(
-    main: Callable[[], object],
-    *,
-    stopped: str = "the same command continues where it stopped",
-    memory: str = "close other programs or use a smaller training set",
+    main: Callable[[], object], *, stopped: str = "the same command continues where it stopped"
 ) -> int:
     """Run a command and return its exit status: 0, 2 after an error, 130 after Ctrl-C.
 
@@ -102,39 +68,43 @@ def run_command(
     Args:
         main: the command; its return value is ignored.
         stopped: what a stop, by Ctrl-C or a full disk, means for the next run; may be empty.
-        memory: what to do if memory runs out.
     """
     if isinstance(sys.stdout, TextIOWrapper):
         # escape characters that the terminal's encoding lacks, as stderr already does
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         main()
-    except _MENDED_BY_THE_USER as error:
-        sentence = _sentence(error, stopped, memory)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"\nstopped; {stopped}\n" if stopped else "\nstopped\n")
+        return 130
+    except Exception as error:
+        sentence = _sentence(error, stopped)
         if sentence is None:
             raise
         if os.environ.get("HYPTRANS_TRACEBACK") == "1":
             traceback.print_exc()
-        sys.stderr.write(f"{sentence}\n")
-        return 130 if isinstance(error, KeyboardInterrupt) else 2
+        sys.stderr.write(f"error: {one_line(sentence, _LONGEST_SENTENCE)}\n")
+        return 2
     return 0
 
 
-def _sentence(error: BaseException, stopped: str, memory: str) -> str | None:
+def _sentence(error: Exception, stopped: str) -> str | None:
     """Return the sentence for an error; None for a bug, or a module that no command needs."""
-    if isinstance(error, KeyboardInterrupt):
-        return f"\nstopped; {stopped}" if stopped else "\nstopped"
     if isinstance(error, UserError):
-        return f"error: {one_line(str(error), _LONGEST_SENTENCE)}"
+        return str(error)
     if isinstance(error, OSError):
-        return f"error: {describe_os_error(error, stopped)}"
+        name, reason = error.filename, error.strerror or str(error)
+        if error.errno in _DISK_FULL:
+            reason = f"the disk is full or a size limit is reached ({reason}); free some space, "
+            reason += f"then {stopped or 'run the same command again'}"
+        return f"{os.fsdecode(name)}: {reason}" if name else reason
     if out_of_memory(error):
-        return f"error: not enough memory; {memory}"
+        return "not enough memory; close other programs or lower the size of batches"
     from hyptrans.support.extras import how_to_install  # imports UserError from here
 
-    name = getattr(error, "name", None)
+    name = getattr(error, "name", None) if isinstance(error, ModuleNotFoundError) else None
     hint = how_to_install(name)
-    return None if hint is None else f"error: {name} is missing: {hint}"
+    return None if hint is None else f"{name} is missing: {hint}"
 
 
 def out_of_memory(error: BaseException) -> bool:

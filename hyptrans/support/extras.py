@@ -2,7 +2,6 @@
 
 import importlib
 import re
-import sys
 from importlib import metadata
 from types import ModuleType
 
@@ -39,34 +38,16 @@ def require(module: str, extra: str) -> ModuleType:
         raise MissingExtra(message, name=package) from None
 
 
-def transformers() -> ModuleType:
-    """Import Hugging Face's library, even if torchaudio is installed but cannot be imported.
-
-    Raises:
-        MissingExtra: it is not installed.
-    """
-    try:
-        importlib.import_module("torchaudio")
-    except (ImportError, OSError):
-        # fairseq installs a build that may not fit torch; the library would import it for speech
-        # models, but treats a module that is None as not installed
-        sys.modules["torchaudio"] = None  # type: ignore[assignment]
-    library = require("transformers", "transformers")
-    # forget an earlier result, if the library was imported before; some releases cache it
-    getattr(library.utils.import_utils.is_torchaudio_available, "cache_clear", lambda: None)()
-    return library
-
-
 def how_to_install(module: str | None) -> str | None:
     """Return the command that installs a missing module, None if no extra has it."""
+    wanted = (module or "").partition(".")[0]
+    if wanted == "fairseq":
+        return _install("fairseq")
     try:
         requirements = metadata.requires("hyptrans") or []
     except metadata.PackageNotFoundError:
         # the package runs from a checkout without installation
         return None
-    wanted = (module or "").partition(".")[0]
-    if wanted == "fairseq":
-        return _install("fairseq")
     for found in filter(None, map(_OF_EXTRA.match, requirements)):
         if found[1].lower().replace("-", "_") == wanted and found[2] not in _OURS:
             return _install(found[2])

@@ -91,36 +91,6 @@ def take_lock(path: Path, place: Path) -> int:
         os.close(descriptor)  # the former holder of the lock renamed or removed the file
 
 
-def out_file(name: str) -> Path:
-    """Check the value of ``--out FILE`` before any work begins, as an argparse ``type``.
-
-    Raises:
-        UserError: it is a folder.
-    """
-    path = Path(name)
-    if path.is_dir():
-        raise UserError(f"--out {path} is a folder, a file is needed: name one, in it if you like")
-    return path
-
-
-def out_folder(name: str) -> Path:
-    """Check the value of ``--out DIR`` before any work begins, as an argparse ``type``.
-
-    Raises:
-        UserError: it is a file.
-    """
-    path = Path(name)
-    if path.exists() and not path.is_dir():
-        raise UserError(f"--out {path} is a file, a folder is needed: name another")
-    return path
-
-
-def check_is_checkpoint(path: Path) -> None:
-    """Raise UserError if there is no such file, before the modules that read it are imported."""
-    if not path.is_file():
-        raise UserError(f"checkpoint {path} is not a file: name one that fairseq-train wrote")
-
-
 def write_whole(path: Path, text: str) -> None:
     """Write ``text`` as UTF-8 to ``path``, whole or not at all."""
     with whole_file(path) as file:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import out_file, out_folder
 
 MOST_SEED = 2**32 - 1
 """Largest seed that every random number generator takes."""
@@ -24,8 +23,16 @@ def add_out(
         folder: whether ``--out`` is a folder.
         more: other arguments of argparse, such as ``required`` or ``default``.
     """
-    kind, metavar = (out_folder, "DIR") if folder else (out_file, "FILE")
-    parser.add_argument("--out", type=kind, metavar=metavar, help=about, **more)
+
+    def checked(name: str) -> Path:
+        path, kinds = Path(name), ("file", "folder")
+        if path.exists() and path.is_dir() != folder:
+            found, wanted = kinds if folder else reversed(kinds)
+            raise UserError(f"--out {path} is a {found}, a {wanted} is needed: name another")
+        return path
+
+    metavar = "DIR" if folder else "FILE"
+    parser.add_argument("--out", type=checked, metavar=metavar, help=about, **more)
 
 
 def add_overwrite(parser: argparse.ArgumentParser, about: str) -> None:

@@ -6,6 +6,7 @@ import pkgutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from hyptrans import __version__
 from hyptrans.support.errors import run_command
@@ -24,17 +25,17 @@ class Command:
         module: name of the module.
         about: what the command does.
         example: its name and some options.
-        memory: what to do if memory runs out.
-        stopped: what Ctrl-C means for the next run, empty if that starts anew.
+        stopped: what a stop, by Ctrl-C or a full disk, means for the next run; empty if that
+            starts anew.
         options: ``module:function`` that adds the options, from a module that is faster to import
             than the command's own; by default ``add_arguments`` of the command's module.
-        by_words: whether this function also takes the typed words, on which the options depend.
+        by_words: whether this function also takes the typed words, on which the options depend,
+            and returns those to parse.
     """
 
     module: str
     about: str
     example: str
-    memory: str = "close other programs"
     stopped: str = ""
     options: str = ""
     by_words: bool = False
@@ -64,15 +65,11 @@ class Program:
         if "OMP_WAIT_POLICY" not in os.environ:
             os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
         words = list(sys.argv[1:] if argv is None else argv)
-        if words[:1] == ["help"]:
-            # as in git
-            words = [*words[1:], "--help"]
         if words and words[0] in self.programs:
             return self.within(words[0]).run(words[1:])
         command = self.commands.get(words[0]) if words else None
-        memory, stopped = (command.memory, command.stopped) if command else (Command.memory, "")
         try:
-            return run_command(lambda: self._run(words), stopped=stopped, memory=memory)
+            return run_command(lambda: self._run(words), stopped=command.stopped if command else "")
         finally:
             _close_output()
 
@@ -81,18 +78,23 @@ class Program:
         found: Program = pkgutil.resolve_name(self.programs[name][0])
         return replace(found, name=f"{self.name} {name}")
 
-    def parser(self, name: str, words: Sequence[str] = ()) -> argparse.ArgumentParser:
-        """Return a command's parser; ``words`` may decide its options."""
+    def parser(
+        self, name: str, words: Sequence[str] = ()
+    ) -> tuple[argparse.ArgumentParser, Sequence[str]]:
+        """Return a command's parser and the words to parse; ``words`` may decide its options."""
         command = self.commands[name]
         parser = self._parser(f"{self.name} {name}", command.about, ["example:", command.example])
         add_arguments = _imported(command.options or f"{command.module}:add_arguments")
-        add_arguments(parser, words) if command.by_words else add_arguments(parser)
-        return parser
+        if command.by_words:
+            return parser, add_arguments(parser, words)
+        add_arguments(parser)
+        return parser, words
 
     def _run(self, words: Sequence[str]) -> None:
         if not words or words[0] not in self.commands:
             self._overview().parse_args(words or ["--help"])
-        args = self.parser(words[0], words[1:]).parse_args(words[1:])
+        parser, given = self.parser(words[0], words[1:])
+        args = parser.parse_args(given)
         try:
             _imported(f"{self.commands[words[0]].module}:main")(args)
             sys.stdout.flush()
@@ -123,10 +125,10 @@ class Program:
         )
 
 
-def _imported(name: str) -> Callable[..., None]:
+def _imported(name: str) -> Callable[..., Any]:
     """Import an object of a module quietly: fairseq logs at import what it lacks."""
     with quiet():
-        found: Callable[..., None] = pkgutil.resolve_name(name)
+        found: Callable[..., Any] = pkgutil.resolve_name(name)
     return found
 
 

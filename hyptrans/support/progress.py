@@ -1,7 +1,7 @@
-"""Show a run's progress: a bar per step, and counts in order."""
+"""Show a run's progress: a bar per step."""
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from tqdm import tqdm
@@ -30,8 +30,3 @@ def bar(
             delay=delay,
         )
     )
-
-
-def by_name(counts: Mapping[str, int]) -> dict[str, int]:
-    """Return counts sorted by name."""
-    return dict(sorted(counts.items()))

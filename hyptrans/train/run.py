@@ -1,9 +1,10 @@
 """A run: its folder, the training, the choice of parameters, and the final model folder.
 
 The folder holds ``run.yaml`` (all settings), ``checkpoint-N`` (from which the run resumes),
-``epochs`` (parameters after validations, with their scores) and, at the end, ``model``.
+``validated`` (parameters of the best and the last validations) and, at the end, ``model``.
 """
 
+import io
 import json
 import shutil
 import sys
@@ -13,7 +14,6 @@ from typing import Any
 
 import torch
 import transformers
-from safetensors.torch import load_file, save
 from torch import Tensor
 from transformers import PrinterCallback, TrainerCallback
 
@@ -29,9 +29,9 @@ from hyptrans.inference.search import search
 from hyptrans.inference.sharing import card
 from hyptrans.inference.sharing import folder as model_folder
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import whole_file, write_json
+from hyptrans.support.files import whole_file
 from hyptrans.train.batches import Pairs, collate
-from hyptrans.train.settings import Settings
+from hyptrans.train.settings import SCHEDULES, Settings
 from hyptrans.train.trainer import Progress, TrainedModel, Trainer
 from hyptrans.transformers import HyptransConfig, HyptransTokenizer
 
@@ -78,12 +78,10 @@ class Run:
         self.words = self.tokenizer.dictionaries
         # the search needs more symbols than a configuration records
         self.model.encoder.dictionary, self.model.decoder.dictionary = self.words
-        self.epochs = Epochs(out / "epochs", settings.keep_last_epochs)
+        self.kept = Validations(out / "validated", settings)
         self.cuda = torch.cuda.is_available() and settings.device != "cpu"
         if settings.device not in ("auto", "cpu") and not self.cuda:
-            raise UserError(
-                f"--device {settings.device}: torch finds no such device here; leave it out"
-            )
+            raise UserError(f"--device {settings.device}: torch finds none here; leave it out")
         points = [name for name, one in self.model.named_parameters() if hasattr(one, "manifold")]
         if settings.fsdp and points:
             raise UserError(
@@ -120,15 +118,14 @@ class Run:
         validation = self.pairs("valid")
         pad = self.words[0].pad()
         trainer = Trainer(
-            self.settings,
             lambda model: self.bleu(model, validation).value,
-            width=self.model.encoder.layers[0].attention.width,
+            max_tokens=self.settings.max_tokens,
             model=self.model,
             args=self._arguments(),
             training=self.pairs("train"),
             validation=validation,
             data_collator=lambda rows: collate(rows, pad),
-            callbacks=[Progress(), Validation(self.epochs, self.settings)],
+            callbacks=[Progress(), self.kept],
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=newest(self.out))
@@ -140,7 +137,13 @@ class Run:
             output_dir=str(self.out),
             max_steps=chosen.max_update,
             gradient_accumulation_steps=chosen.update_freq,
+            learning_rate=float(chosen.lr or 0),
+            lr_scheduler_type=SCHEDULES[chosen.lr_scheduler],
+            warmup_steps=chosen.warmup_updates,
+            weight_decay=chosen.weight_decay,
             max_grad_norm=chosen.clip_norm,
+            eval_strategy="steps",
+            eval_steps=chosen.validate_interval_updates,
             save_steps=chosen.save_interval_updates,
             save_total_limit=1,
             logging_steps=chosen.log_interval,
@@ -157,22 +160,22 @@ class Run:
         )
 
     def finish(self) -> dict[str, Any]:
-        """Choose the best epoch or the average of the last ones, by BLEU on the validation set.
+        """Choose the best validation or the average of the last ones, by BLEU on that set.
 
         Returns:
             Facts about the model, for its card.
         """
-        chosen, last = [self.epochs.best()], self.epochs.last()
-        of_best = self.epochs.scores()[chosen[0]]["bleu"]
+        best, last = self.kept.best(), self.kept.last()
+        chosen, of_best = [best], self.kept.bleu[best]
         if len(last) > 1:
-            self.model.load_state_dict(self.epochs.mean(last, self.model))
+            self.model.load_state_dict(self.kept.mean(last, self.model))
             of_average = self.bleu(self.model, self.pairs("valid")).value
             sys.stderr.write(
-                f"validation BLEU {of_best:.2f} after {chosen[0]} updates, {of_average:.2f} for "
+                f"validation BLEU {of_best:.2f} after {best} updates, {of_average:.2f} for "
                 f"the average of those after {', '.join(map(str, last))}\n"
             )
             chosen = last if of_average > of_best else chosen
-        self.model.load_state_dict(self.epochs.mean(chosen, self.model))
+        self.model.load_state_dict(self.kept.mean(chosen, self.model))
         of_test = self.bleu(self.model, self.pairs("test"))
         score = {"name": "BLEU", "value": of_test.value, "signature": of_test.signature}
         return {
@@ -239,105 +242,70 @@ class Run:
         )
 
 
-class Epochs:
-    """The best and the last parameters of a run, saved at its validations.
-
-    Args:
-        folder: holds one file for each.
-        count: how many of the last to keep.
-    """
-
-    def __init__(self, folder: Path, count: int) -> None:
-        self.folder, self.count, self._index = folder, count, folder / "scores.json"
-
-    def scores(self) -> dict[int, dict[str, float]]:
-        """Return perplexity and BLEU by number of updates."""
-        if not self._index.is_file():
-            return {}
-        found = json.loads(self._index.read_text(encoding="utf-8"))
-        return {int(updates): one for updates, one in found.items()}
-
-    def best(self) -> int:
-        """Return the number of updates with the best BLEU, the first of equals."""
-        found = self.scores()
-        return max(sorted(found), key=lambda updates: found[updates]["bleu"])
-
-    def last(self) -> list[int]:
-        """Return the numbers of updates of the last validations."""
-        return sorted(self.scores())[-self.count :]
-
-    def add(self, updates: int, model: torch.nn.Module, found: dict[str, float]) -> None:
-        """Save a model's parameters; remove those that are neither best nor among the last."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        own = {name: tensor.contiguous().cpu() for name, tensor in _distinct(model).items()}
-        with whole_file(self._file(updates)) as file:
-            file.write(save(own))
-        # after resuming from an older save, later validations are repeated
-        kept = {n: one for n, one in self.scores().items() if n < updates} | {updates: found}
-        write_json(self._index, {str(n): one for n, one in sorted(kept.items())})
-        for path in self.folder.glob("*.safetensors"):
-            if int(path.stem) not in {self.best(), *self.last()}:
-                path.unlink()
-
-    def mean(self, updates: Sequence[int], model: torch.nn.Module) -> dict[str, Tensor]:
-        """Return means of parameters, and centroids of points (HyboNet eq. 4), by name."""
-        files = [load_file(self._file(n)) for n in updates]
-        found = {}
-        for name, parameter in _distinct(model).items():
-            total = torch.stack([one[name].double() for one in files]).mean(0)
-            manifold = getattr(parameter, "manifold", None)
-            total = total if manifold is None else lorentz.normalize(total, c=manifold.c)
-            found[name] = total.to(parameter.dtype)
-        every = model.state_dict(keep_vars=True)
-        first = {id(one): name for name, one in reversed(every.items())}
-        return {name: found[first[id(one)]] for name, one in every.items()}
-
-    def _file(self, updates: int) -> Path:
-        return self.folder / f"{updates}.safetensors"
-
-
-def _distinct(model: torch.nn.Module) -> dict[str, Tensor]:
-    """Return parameters and buffers, each by the first of its names."""
-    every = model.state_dict(keep_vars=True)
-    first = {id(one): name for name, one in reversed(every.items())}
-    return {name: one for name, one in every.items() if first[id(one)] == name}
-
-
-class Validation(TrainerCallback):
-    """Validates after epochs, saves the parameters, and stops a training that no longer improves.
+class Validations(TrainerCallback):
+    """Keeps parameters of validations, and stops a training that no longer improves.
 
     Every process counts for itself, so that all of them stop together; only the first one writes.
 
     Args:
-        epochs: stores the parameters.
+        folder: holds a file for the best and each of the last validations.
         settings: settings of the training.
+
+    Attributes:
+        bleu: BLEU by number of updates.
     """
 
-    def __init__(self, epochs: Epochs, settings: Settings) -> None:
-        self.epochs, self.settings = epochs, settings
-        self.bleu = {updates: one["bleu"] for updates, one in epochs.scores().items()}
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        self.folder, self.settings = folder, settings
+        self.bleu: dict[int, float] = {}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         # validations after the save from which the run resumes are repeated
-        self.bleu = {n: bleu for n, bleu in self.bleu.items() if n <= state.global_step}
-
-    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        since = state.global_step - max(self.bleu, default=0)
-        control.should_evaluate = since >= self.settings.validate_interval_updates
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        if state.global_step == self.settings.max_update:
-            control.should_evaluate = True
+        scored = (line for line in state.log_history if "eval_bleu" in line)
+        self.bleu = {line["step"]: line["eval_bleu"] for line in scored}
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        metrics = given["metrics"]
+        self.bleu[state.global_step] = given["metrics"]["eval_bleu"]
         if state.is_world_process_zero:
-            found = {"ppl": metrics["eval_ppl"], "bleu": metrics["eval_bleu"]}
-            self.epochs.add(state.global_step, given["model"], found)
-        self.bleu[state.global_step] = metrics["eval_bleu"]
-        best = max(sorted(self.bleu), key=lambda updates: self.bleu[updates])
+            self.save(state.global_step, given["model"])
+        best = max(self.bleu, key=lambda updates: self.bleu[updates])
         since = sum(updates > best for updates in self.bleu)
         control.should_training_stop |= 0 < self.settings.patience <= since
+
+    def save(self, updates: int, model: torch.nn.Module) -> None:
+        """Save parameters; remove those that are neither the best nor among the last."""
+        buffer = io.BytesIO()
+        torch.save({name: one.cpu() for name, one in model.state_dict().items()}, buffer)
+        with whole_file(self._file(updates)) as file:
+            file.write(buffer.getbuffer())
+        for path in self.folder.glob("*.pt"):
+            if int(path.stem) not in {self.best(), *self.last()}:
+                path.unlink()
+
+    def best(self) -> int:
+        """Return the number of updates with the best BLEU, the first of equals."""
+        # a kill may have left a record without its file, which a later validation superseded
+        there = [updates for updates in self.bleu if self._file(updates).is_file()]
+        return max(there, key=lambda updates: self.bleu[updates])
+
+    def last(self) -> list[int]:
+        """Return the numbers of updates of the last validations."""
+        there = [updates for updates in self.bleu if self._file(updates).is_file()]
+        return there[-self.settings.keep_last_epochs :]
+
+    def mean(self, updates: Sequence[int], model: torch.nn.Module) -> dict[str, Tensor]:
+        """Return means of parameters, and centroids of points (HyboNet eq. 4), by name."""
+        files = [torch.load(self._file(n), weights_only=True) for n in updates]
+        found = {}
+        for name, parameter in model.state_dict(keep_vars=True).items():
+            total = torch.stack([one[name].double() for one in files]).mean(0)
+            manifold = getattr(parameter, "manifold", None)
+            total = total if manifold is None else lorentz.normalize(total, c=manifold.c)
+            found[name] = total.to(parameter.dtype)
+        return found
+
+    def _file(self, updates: int) -> Path:
+        return self.folder / f"{updates}.pt"
 
 
 def newest(out: Path) -> str | None:

@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 from tqdm import tqdm
-from transformers import Seq2SeqTrainer, TrainerCallback, get_scheduler
+from transformers import ProgressCallback, Seq2SeqTrainer
 
 from hyptrans.kernels.loss import label_smoothed_cross_entropy
 from hyptrans.optim import RiemannianAdam
 from hyptrans.train.batches import IGNORED, Pairs, TokenBatches
 from hyptrans.transformers import HyptransForConditionalGeneration
 
-_SCHEDULES = {"polynomial_decay": "linear", "inverse_sqrt": "inverse_sqrt", "fixed": "constant"}
-"""The library's name of each schedule."""
+BETAS = (0.9, 0.98)
+"""Those of Adam in Vaswani et al. 2017, sec. 5.3."""
 
 
 class TrainedModel(HyptransForConditionalGeneration):
@@ -50,9 +50,8 @@ class Trainer(Seq2SeqTrainer):
     """Trains a :class:`TrainedModel` on :class:`Pairs`.
 
     Args:
-        settings: settings of the training.
         translate: returns a model's BLEU on the validation set.
-        width: dimension of an encoder state, for the schedule ``noam``.
+        max_tokens: largest number of tokens of a batch on either side.
         training: pairs to learn from.
         validation: pairs to evaluate on.
         options: options of the library's trainer.
@@ -60,14 +59,13 @@ class Trainer(Seq2SeqTrainer):
 
     def __init__(
         self,
-        settings: Any,
         translate: Callable[[Any], float],
-        width: int,
+        max_tokens: int,
         training: Pairs,
         validation: Pairs,
         **options: Any,
     ) -> None:
-        self.settings, self.translate, self.width = settings, translate, width
+        self.translate, self.max_tokens = translate, max_tokens
         self.training, self.validation = training, validation
         self._tokens, self._since = 0, time.monotonic()
         super().__init__(train_dataset=training, eval_dataset=validation, **options)
@@ -75,37 +73,14 @@ class Trainer(Seq2SeqTrainer):
     def create_optimizer(self, model: Any = None) -> Any:
         """Create Riemannian Adam: points move on their manifold, all else as under AdamW."""
         if self.optimizer is None:
-            betas = tuple(self.settings.adam_betas)
             trained: Any = self.model
-            self.optimizer = RiemannianAdam(
-                trained.parameters(),
-                lr=self.settings.lr,
-                betas=betas,
-                weight_decay=self.settings.weight_decay,
-            )
+            rates = {"lr": self.args.learning_rate, "weight_decay": self.args.weight_decay}
+            self.optimizer = RiemannianAdam(trained.parameters(), betas=BETAS, **rates)
         return self.optimizer
-
-    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
-        """Create the schedule of the learning rate, as fairseq's schedule of that name."""
-        if self.lr_scheduler is None:
-            optimizer, name = optimizer or self.optimizer, self.settings.lr_scheduler
-            warmup = self.settings.warmup_updates
-            if name == "noam":
-                scale = self.width**-0.5
-                self.lr_scheduler = torch.optim.lr_scheduler.LambdaLR(
-                    optimizer, lambda n: scale * min((n + 1) ** -0.5, (n + 1) * warmup**-1.5)
-                )
-            else:
-                self.lr_scheduler = get_scheduler(
-                    _SCHEDULES[name], optimizer, warmup, num_training_steps
-                )
-        return self.lr_scheduler
 
     def get_train_dataloader(self) -> Any:
         parts = self.args.world_size * self.args.gradient_accumulation_steps
-        batches = TokenBatches(
-            self.training.sizes, self.settings.max_tokens, self.settings.seed, parts
-        )
+        batches = TokenBatches(self.training.sizes, self.max_tokens, self.args.seed, parts)
         return self.accelerator.prepare(self._loader(self.training, batches))
 
     def _loader(self, pairs: Pairs, batches: TokenBatches) -> DataLoader:
@@ -113,7 +88,6 @@ class Trainer(Seq2SeqTrainer):
             pairs,
             batch_sampler=batches,
             collate_fn=self.data_collator,
-            num_workers=self.settings.num_workers,
             pin_memory=self.args.dataloader_pin_memory,
         )
 
@@ -157,7 +131,7 @@ class Trainer(Seq2SeqTrainer):
     @torch.no_grad()
     def _perplexity(self, model: Any) -> float:
         """Return the perplexity per token of the validation set, ends of sentences included."""
-        batches = TokenBatches(self.validation.sizes, self.settings.max_tokens, seed=0)
+        batches = TokenBatches(self.validation.sizes, self.max_tokens, seed=0)
         total, count = 0.0, 0
         was_training = model.training
         model.eval()
@@ -170,32 +144,26 @@ class Trainer(Seq2SeqTrainer):
         return math.exp(min(total / max(count, 1), 100.0))
 
 
-class Progress(TrainerCallback):
+class Progress(ProgressCallback):
     """A bar of updates with loss and target tokens per second, and a line for each validation."""
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.current_step = state.global_step
         if state.is_world_process_zero:
-            options = {"initial": state.global_step, "unit": " updates", "desc": "train"}
+            # a log file gets a line every ten seconds, a terminal an animated bar
             interval = 0.2 if sys.stderr.isatty() else 10.0
-            self.bar = tqdm(total=state.max_steps, mininterval=interval, **options)
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        if state.is_world_process_zero:
-            self.bar.update(state.global_step - self.bar.n)
+            options = {"initial": state.global_step, "unit": " updates", "desc": "train"}
+            self.training_bar: Any = tqdm(total=state.max_steps, mininterval=interval, **options)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
         if not state.is_world_process_zero or not logs:
             return
         if "eval_bleu" in logs:
-            self.bar.write(
+            self.training_bar.write(
                 f"update {state.global_step}: validation perplexity {logs['eval_ppl']:.2f}, "
                 f"BLEU {logs['eval_bleu']:.2f}",
                 file=sys.stderr,
             )
         elif "tokens_per_second" in logs:
             said = f"loss {logs['loss']:.3f}, {logs['tokens_per_second']:,.0f} tokens/s"
-            self.bar.set_postfix_str(said, refresh=False)
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        if state.is_world_process_zero:
-            self.bar.close()
+            self.training_bar.set_postfix_str(said, refresh=False)

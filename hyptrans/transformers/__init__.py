@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.inference.load import locate, shipped
-from hyptrans.support import extras
+from hyptrans.support.extras import require
 
 
 def _of_the_package(read: Any) -> Any:
@@ -25,7 +25,7 @@ def _of_the_package(read: Any) -> Any:
     return reading
 
 
-_library = extras.transformers()
+_library = require("transformers", "transformers")
 
 from hyptrans.transformers.configuration import HyptransConfig  # noqa: E402
 from hyptrans.transformers.model import HyptransForConditionalGeneration  # noqa: E402

@@ -12,14 +12,12 @@ PROGRAM = Program(
             "probing.commands.annotate",
             "parse plain text into dependency trees (CoNLL-U) with stanza",
             "annotate --text talks.en --lang en --out talks.conllu",
-            memory="lower --batch-size",
             options="probing.commands.options:annotate",
         ),
         "geometry": Command(
             "probing.commands.geometry",
             "how a model uses its space: radii, stress and Gromov's delta of every layer",
             "geometry --checkpoint hybonet/checkpoint_best.pt --data data --trees dev.conllu",
-            memory="lower --batch-tokens",
             options="probing.commands.options:geometry",
         ),
         "run": Command(
@@ -28,7 +26,6 @@ PROGRAM = Program(
             "report.html; steps that an earlier run finished from the same inputs are not repeated",
             "run --checkpoint hybonet/checkpoint_best.pt --checkpoint twin/checkpoint_best.pt "
             "--data data --train train.conllu --dev dev.conllu --test test.conllu --out probes",
-            memory="lower --batch-size or --batch-tokens",
             options="probing.commands.options:run",
         ),
     },

@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from hyptrans.geometry.space import Space
-from hyptrans.support import extras
 from hyptrans.support.errors import UserError, out_of_memory, unquoted
+from hyptrans.support.extras import require
 from hyptrans.support.files import sha256
 from probing.states.encoder import Tokens
 from probing.text.pieces import Span
@@ -107,7 +107,7 @@ class HuggingFaceEncoder:
 
 def library() -> ModuleType:
     """Import Hugging Face's library and silence its messages; errors report what is wrong."""
-    transformers = extras.transformers()
+    transformers = require("transformers", "transformers")
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     return transformers

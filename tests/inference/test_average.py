@@ -64,7 +64,7 @@ def test_an_average_with_numbers_that_are_not_finite_is_refused(make, tmp_path):
     state = torch.load(paths[1], weights_only=True)
     state["model"]["encoder.layers.0.fc1.bias"][0] = math.nan
     torch.save(state, paths[1])
-    wanted = r"checkpoint_1_2\.pt has numbers that are not finite, in encoder\.layers\.0\.fc1\.bias"
+    wanted = r"encoder\.layers\.0\.fc1\.bias is not finite in all of these checkpoints"
     with pytest.raises(UserError, match=wanted):
         average.average(paths)
 
@@ -77,6 +77,14 @@ def test_the_average_of_a_euclidean_model_is_that_of_fairseqs_script(make, tmp_p
     for name, tensor in found.items():
         assert tensor.dtype == wanted[name].dtype
         torch.testing.assert_close(tensor, wanted[name], rtol=1e-6, atol=1e-7)
+
+
+def test_an_average_among_checkpoints_is_not_chosen(make, tmp_path):
+    paths = several(make("transformer"), tmp_path / "run")
+    chosen = average.newest(tmp_path / "run", 2)
+    assert chosen == paths[1:]
+    average.write(average.average(chosen), tmp_path / "run" / "checkpoint_average.pt")
+    assert average.newest(tmp_path / "run", 2) == chosen
 
 
 @pytest.mark.parametrize("arch", ["hybonet", "hypformer", "hvt"])
@@ -112,33 +120,12 @@ def test_an_average_loads_everywhere_and_leaves_the_optimizer_out(make, texts, t
 
 
 @pytest.mark.parametrize(
-    ("other", "what"),
-    [
-        (["hybonet", "--curvature", "0.5"], "their curvature differs"),
-        (["hybonet", "--encoder-attention-heads", "4"], "their encoder_attention_heads differs"),
-        (["hybonet", "--hybonet-residual", "space"], "their hybonet_residual differs"),
-        (["hybonet", "--dropout", "0.2"], None),
-    ],
+    "other", [["--curvature=0.5"], ["--encoder-attention-heads=4"], ["--hybonet-residual=space"]]
 )
-def test_models_of_other_formulas_are_not_averaged(other, what, make):
-    paths = [make("hybonet"), make(*other)]
-    if what is None:
-        average.average(paths)
-    else:
-        with pytest.raises(UserError, match=f"are of different models: {what}"):
-            average.average(paths)
-
-
-def test_a_loss_that_is_no_number_is_not_the_best(make, tmp_path):
-    path = make("transformer")
-    for updates, loss in {100: 2.0, 200: math.nan, 300: 1.5}.items():
-        moved(path, tmp_path / f"checkpoint_1_{updates}.pt", seed=1, updates=updates, loss=loss)
-    # which is there for another use, and not read
-    (tmp_path / "checkpoint_last.pt").write_bytes(b"cut")
-    names = [path.name for path in average.choose(tmp_path, best=1)]
-    assert names == ["checkpoint_1_300.pt"]
-    with pytest.raises(UserError, match="has 2 checkpoints to choose 3 from"):
-        average.choose(tmp_path, best=3)
+def test_models_of_other_formulas_are_not_averaged(other, make):
+    with pytest.raises(UserError, match="are of different models"):
+        average.average([make("hybonet"), make("hybonet", *other)])
+    average.average([make("hybonet"), make("hybonet", "--dropout=0.2")])
 
 
 def test_checkpoints_of_other_dictionaries_are_not_averaged(make, tmp_path):
@@ -147,36 +134,8 @@ def test_checkpoints_of_other_dictionaries_are_not_averaged(make, tmp_path):
         state = torch.load(path, weights_only=True)
         torch.save({**state, "dictionaries": {"source": words, "target": "c"}}, path)
     average.average(paths[:2])
-    with pytest.raises(UserError, match="were trained with other dictionaries"):
+    with pytest.raises(UserError, match="are of different models or dictionaries"):
         average.average(paths)
-
-
-def test_the_newest_and_the_best_are_chosen(make, tmp_path):
-    path = make("transformer")
-    losses = {100: 5.0, 200: 4.0, 300: 4.5, 400: 4.2}
-    for updates, loss in losses.items():
-        name = tmp_path / f"checkpoint_1_{updates}.pt"
-        moved(path, name, seed=updates, updates=updates, loss=loss)
-    moved(path, tmp_path / "checkpoint_best.pt", seed=9, updates=999, loss=0.1)
-
-    # what --keep-best-checkpoints keeps: one that is there anyway, and one that is not
-    moved(path, tmp_path / "checkpoint.best_loss_4.0_200.pt", seed=200, updates=200, loss=4.0)
-    moved(path, tmp_path / "checkpoint.best_loss_4.1_250.pt", seed=250, updates=250, loss=4.1)
-
-    def chosen(**options):
-        return [int(path.stem.rpartition("_")[2]) for path in average.choose(tmp_path, **options)]
-
-    assert chosen(last=2) == [300, 400]
-    # a copy of the newest is no other checkpoint
-    moved(path, tmp_path / "checkpoint_last.pt", seed=400, updates=400, loss=4.2)
-    assert chosen(last=2) == [300, 400]
-    assert chosen(best=2) == [200, 250]
-    assert chosen(best=3) == [200, 250, 400]
-    with pytest.raises(UserError, match="has 5 checkpoints to choose 6 from"):
-        chosen(last=6)
-    for options in ({"last": 0}, {"best": -1}):
-        with pytest.raises(UserError, match="at least 1 checkpoint is to be chosen"):
-            chosen(**options)
 
 
 def changed(path, out, parameters=None, **options):
@@ -197,17 +156,27 @@ def test_sizes_that_parameters_do_not_bear_out_are_refused(storage, make, tmp_pa
 
 
 def test_checkpoints_of_different_models_are_refused(make):
-    one, other = make("hybonet"), make("han")
     with pytest.raises(UserError, match="are of different models"):
-        average.average([one, other])
-    with pytest.raises(UserError, match="no checkpoint was named"):
-        average.average([])
+        average.average([make("hybonet"), make("han")])
 
 
-def test_what_is_no_checkpoint_is_told_before_anything_is_read(make, tmp_path, capsys):
-    path = make("hybonet")
-    with pytest.raises(UserError, match="is a folder: choose from it with --last N or --best N"):
-        average.average([path, tmp_path])
-    with pytest.raises(UserError, match=r"none\.pt is not a file"):
-        average.average([path, tmp_path / "none.pt"])
-    assert capsys.readouterr().err == ""
+def test_the_newest_are_chosen_whatever_their_names_are(make, tmp_path):
+    names = {"_1_100": 100, "_1_200": 200, ".best_loss_4.0_200": 200, "_last": 250, "_best": 100}
+    for name, updates in names.items():
+        out = tmp_path / f"checkpoint{name}.pt"
+        moved(make("transformer"), out, seed=updates, updates=updates)
+    updates = [
+        int(torch.load(path)["optimizer_history"][0]["num_updates"])
+        for path in average.newest(tmp_path, 3)
+    ]
+    assert updates == [100, 200, 250]
+    with pytest.raises(UserError, match="has 3 checkpoints to choose 4 from"):
+        average.newest(tmp_path, 4)
+
+
+def test_a_file_that_is_no_checkpoint_is_named(make, tmp_path):
+    (tmp_path / "checkpoint1.pt").touch()
+    with pytest.raises(UserError, match=r"checkpoint1\.pt is cut short .* \(\w[^()]*\)$"):
+        average.newest(tmp_path, 1)
+    with pytest.raises(OSError, match=r"none\.pt"):
+        average.average([make("hybonet"), tmp_path / "none.pt"])

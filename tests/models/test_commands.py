@@ -97,15 +97,6 @@ def generate(data, folder, *options, check=True):
     )
 
 
-def test_drift_and_radius_are_logged_with_the_other_statistics(trained):
-    _, process = trained
-    logged = [json.loads(line) for line in re.findall(r'\{".*\}', process.stdout + process.stderr)]
-    inner = [entry for entry in logged if "gnorm" in entry]
-    assert [int(entry["num_updates"]) for entry in inner] == list(range(10, 401, 10))
-    assert all(0 < float(entry["drift"]) < 1e-5 for entry in inner)
-    assert all(0.1 < float(entry["radius"]) < 20 for entry in inner)
-
-
 def test_copy_task_is_learned(data, trained):
     folder, process = trained
     by_update = losses(process)

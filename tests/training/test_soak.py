@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
+from hyptrans.geometry import lorentz
 from tests.startup.conftest import environment
 
 LOG_INTERVAL = 20
@@ -70,10 +72,12 @@ def trained(data, out, storage, factor, updates, device):
 def test_points_and_memory_stay_where_they_are(data, tmp_path, storage, factor, updates, device):
     entries = trained(data, tmp_path, storage, factor, updates, device)
     assert len(entries) >= updates // LOG_INTERVAL - 1
-    losses, drifts = ([float(entry[name]) for entry in entries] for name in ("loss", "drift"))
+    losses = [float(entry["loss"]) for entry in entries]
     # a NaN is in no comparison
     assert all(0 < loss < 100 for loss in losses)
-    assert all(0 <= drift < MOST_DRIFT for drift in drifts)
+    table = torch.load(tmp_path / "checkpoint_last.pt")["model"]["encoder.embed_tokens.weight"]
+    if storage == "manifold":
+        assert lorentz.violation(table).max() < MOST_DRIFT
     assert losses[-1] < losses[0]
     fifth = len(entries) // 5
     middle, last = (

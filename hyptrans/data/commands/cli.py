@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from hyptrans.support.program import Command, Program
 
-_MEMORY = "close other programs or use a smaller training set"
 _STOPPED = "the same command continues where it stopped"
 
 PROGRAM = Program(
@@ -17,7 +16,6 @@ PROGRAM = Program(
             "set by its name",
             "text --train train.en train.de --valid val.en val.de --test test.en test.de "
             "--raw-text --vocab-size 6000 --out data/mine",
-            memory=_MEMORY,
             stopped=_STOPPED,
         ),
         "iwslt14": Command(
@@ -25,7 +23,6 @@ PROGRAM = Program(
             "IWSLT'14 German-English (default: de to en) from the archive, the unpacked tree or a "
             "download",
             "iwslt14 --archive de-en.tgz --out data/iwslt14",
-            memory=_MEMORY,
             stopped=_STOPPED,
         ),
         "wmt14": Command(
@@ -33,14 +30,12 @@ PROGRAM = Program(
             "WMT'14 English-German (default: en to de) from archives, the unpacked files or "
             "downloads;\nnewstest2013 is valid and test1, newstest2014 is test",
             "wmt14 --out data/wmt14 --joined-dictionary",
-            memory=_MEMORY,
             stopped=_STOPPED,
         ),
         "toy": Command(
             "hyptrans.toy.command",
             "the toy treebank: generated parallel text with gold dependency trees on both sides",
             "toy --out runs/toy --train 5000 --seed 7",
-            memory=_MEMORY,
             stopped="run it again with --overwrite",
         ),
     },

@@ -1,1 +1,1 @@
-"""Checks and statistics of a training: harmful flags, non-finite values, points, resuming."""
+"""Checks of a training: harmful flags, non-finite values, resuming."""

@@ -11,9 +11,6 @@ from torch import Tensor, nn
 
 from hyptrans.fairseq.around import Function, around
 
-_LARGEST_SQUARED = 1.8e19
-"""In float32, the square of a larger number is infinite, and so is a norm of such gradients."""
-
 # fairseq's detector fails on modules that return dictionaries, as encoders do, and under torch 2
 fairseq.trainer.NanDetector = contextlib.nullcontext
 
@@ -77,13 +74,7 @@ def first_not_finite(trainer: Any, samples: Sequence[Any]) -> str:
             )
     gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
     found += [f"gradient of parameter {name}" for name, g in gradients.items() if not _finite(g)]
-    if found:
-        return found[0]
-    sizes = {name: float(gradient.abs().max()) for name, gradient in gradients.items()}
-    name = max(sizes, key=sizes.__getitem__, default="")
-    if name and sizes[name] > _LARGEST_SQUARED:
-        return f"the norm of all gradients, as that of parameter {name} reaches {sizes[name]:.0e}"
-    return "the loss, or the sum of all gradients"
+    return found[0] if found else "the loss, or the norm of all gradients"
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

@@ -1,11 +1,12 @@
 """Refuse checkpoints whose shapes fit but whose formulas or dictionaries differ."""
 
-import argparse
-import logging
 import os
+import shlex
+import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,18 +14,23 @@ from fairseq import checkpoint_utils
 from fairseq.trainer import Trainer
 
 from hyptrans.fairseq.around import Function, around
-from hyptrans.fairseq.checkpoint import DICTIONARIES, NOT_SAID, SIDES, compare_dictionaries
+from hyptrans.fairseq.checkpoint import COMMAND, DICTIONARIES, SIDES, check_dictionaries
 from hyptrans.inference.dictionary import fingerprint
 from hyptrans.support.errors import UserError
 
-logger = logging.getLogger(__name__)
-
 
 @around(Trainer, "state_dict")
-def with_fingerprints(state_dict: Function, trainer: Any) -> dict[str, Any]:
-    """Return the content of a checkpoint, with the fingerprints of its dictionaries."""
+def with_origin(state_dict: Function, trainer: Any) -> dict[str, Any]:
+    """Return the content of a checkpoint, with its command and its dictionaries' fingerprints."""
     found = {side: fingerprint(one) for side, one in _dictionaries(trainer.task).items()}
-    return {**state_dict(trainer), DICTIONARIES: found}
+    return {**state_dict(trainer), DICTIONARIES: found, COMMAND: _command(sys.argv)}
+
+
+def _command(words: Sequence[str]) -> str:
+    """Return what was typed; ``PATH`` stands for each file or folder of this machine."""
+    program, *options = words
+    shown = ("PATH" if one != "hyptrans" and Path(one).exists() else one for one in options)
+    return shlex.join([Path(program).name, *shown])
 
 
 @around(Trainer, "load_checkpoint")
@@ -43,7 +49,7 @@ def like_the_stored(
     """
     if os.path.isfile(filename):
         state = _parts(filename)
-        check_dictionaries(filename, state, trainer.task)
+        check_dictionaries(filename, state, _dictionaries(trainer.task))
         # without the optimizer's state the parameters only start a new training
         if not reset_optimizer:
             check_formulas(filename, state, trainer)
@@ -61,7 +67,7 @@ def of_the_same_dictionaries(
     """
     models, cfg, task = load(filenames, *args, **kw)
     for filename in filter(os.path.isfile, filenames):
-        check_dictionaries(filename, _parts(filename), task)
+        check_dictionaries(filename, _parts(filename), _dictionaries(task))
     return models, cfg, task
 
 
@@ -70,16 +76,6 @@ def _parts(filename: str) -> dict[str, Any]:
     mapped = zipfile.is_zipfile(filename)
     state: dict[str, Any] = torch.load(filename, "cpu", weights_only=True, mmap=mapped)
     return state
-
-
-def check_dictionaries(filename: str, state: Mapping[str, Any], task: Any) -> None:
-    """Compare a checkpoint's dictionaries with a task's; warn if an old checkpoint has none.
-
-    Raises:
-        UserError: one differs.
-    """
-    if not compare_dictionaries(filename, state, _dictionaries(task)):
-        logger.warning(NOT_SAID.format(filename))
 
 
 def _dictionaries(task: Any) -> dict[str, Any]:
@@ -98,8 +94,7 @@ def check_formulas(filename: str, state: Mapping[str, Any], trainer: Any) -> Non
         UserError: names the first option that differs.
     """
     config = getattr(type(trainer.get_model()), "__dataclass", None)
-    stored = _values((state.get("cfg") or {}).get("model") or state.get("args"))
-    now = _values(trainer.cfg.model)
+    stored, now = (state.get("cfg") or {}).get("model") or state.get("args"), trainer.cfg.model
     for each in fields(config) if is_dataclass(config) else ():
         was, is_ = _option(each.name, stored), _option(each.name, now)
         if each.metadata.get("in_formula") and None not in (was, is_) and was != is_:
@@ -110,11 +105,8 @@ def check_formulas(filename: str, state: Mapping[str, Any], trainer: Any) -> Non
             )
 
 
-def _values(options: Any) -> Mapping[str, Any]:
-    return vars(options) if isinstance(options, argparse.Namespace) else options or {}
-
-
-def _option(name: str, options: Mapping[str, Any]) -> Any:
+def _option(name: str, options: Any) -> Any:
     """Return an option's value; if the decoder has none of its own, the encoder's."""
-    found = options.get(name)
-    return options.get(name.replace("decoder_", "encoder_")) if found is None else found
+    values = options if isinstance(options, Mapping) else vars(options)
+    found = values.get(name)
+    return values.get(name.replace("decoder_", "encoder_")) if found is None else found

@@ -53,19 +53,6 @@ def test_flags_that_keep_the_manifold_are_taken(changes):
     )
 
 
-@pytest.mark.parametrize(("changes", "_"), REFUSED)
-def test_everything_goes_with_space_embeddings(changes, _):
-    check_manifold_flags(
-        configuration(**changes), torch.nn.Sequential(LorentzEmbedding(5, 4, storage="space"))
-    )
-
-
-def test_all_problems_are_named_at_once():
-    model = torch.nn.Sequential(LorentzEmbedding(5, 4, storage="manifold"))
-    with pytest.raises(ValueError, match=r"--fp16 .*--optimizer adam"):
-        check_manifold_flags(configuration(common__fp16=True, optimizer___name="adam"), model)
-
-
 def test_a_trainer_is_refused_before_it_builds_its_optimizer():
     trainer = SimpleNamespace(
         cfg=configuration(common__fp16=True),

@@ -120,7 +120,7 @@ def test_a_checkpoint_that_is_none_is_told(made, tmp_path, capsys):
 
 @pytest.mark.parametrize("command", PROGRAM.commands)
 def test_every_command_has_help_with_an_example_that_it_takes(command, capsys):
-    parser = PROGRAM.parser(command)
+    parser = PROGRAM.parser(command)[0]
     name, *words = PROGRAM.commands[command].example.split()
     assert name == command
     parser.parse_args(words)
