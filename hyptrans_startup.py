@@ -21,7 +21,6 @@ VERSION = "0.12.2"
 SPIN_COUNT = "1000"
 """Rounds for which a waiting thread of libgomp spins. The default takes milliseconds, so that a
 training on all cores gets many times slower as soon as another program runs."""
-OFF = f"HYPTRANS_STARTUP=0 switches off what lets fairseq {VERSION} run here: unset it"
 _HERE = '__import__("hyptrans_startup")'
 # since Python 3.11, a dataclass that compares by value cannot be another one's default
 _BY_IDENTITY = "dataclass as _dataclass, field{}; dataclass = _dataclass(eq=False)"
@@ -118,22 +117,13 @@ class Finder:
 
 def install() -> None:
     """Edit fairseq in this process and in those that it starts."""
-    if os.environ.setdefault("HYPTRANS_STARTUP", "1") == "0":
-        sys.excepthook = _say_off
-        return
-    if Finder in sys.meta_path:
+    if os.environ.setdefault("HYPTRANS_STARTUP", "1") == "0" or Finder in sys.meta_path:
         return
     sys.meta_path.insert(0, Finder)
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
     # hydra's warnings about fairseq's configuration
     warnings.filterwarnings("ignore", r"\s*(Future Hydra|'config' is|In 'config'|The version_base)")
-
-
-def _say_off(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-    sys.__excepthook__(kind, error, trace)
-    if issubclass(kind, Exception):
-        sys.stderr.write(f"{OFF}\n")
 
 
 def plugin_folder(user_dir: str) -> str:

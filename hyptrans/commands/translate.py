@@ -30,18 +30,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("model", metavar="MODEL", help=MODEL_HELP)
     about = f"hypotheses kept for each sentence (default: {BEAM})"
-    add("--beam", type=int, metavar="N", help=about)
+    add("--beam", type=positive, metavar="N", help=about)
     about = "write N lines a sentence: its number from 1, its natural log-probability divided by "
-    add("--n-best", type=int, metavar="N", help=f"{about}its length, the text")
+    add("--n-best", type=positive, metavar="N", help=f"{about}its length, the text")
     about = "above 1 favors long translations (default: %(default)s)"
     add("--lenpen", type=float, default=LENPEN, metavar="X", help=about)
     about = "most subwords of a translation (default: twice those of the source, rounded up to a "
-    add("--max-length", type=int, metavar="N", help=f"{about}multiple of 8, and 10 more)")
+    add("--max-length", type=positive, metavar="N", help=f"{about}multiple of 8, and 10 more)")
     add("--prefix", metavar="TEXT", help="text that every translation begins with")
     about = "sample subwords by probability instead of beam search"
     add("--sampling", action="store_true", help=about)
     about = "sample from the N most probable subwords (default: all)"
-    add("--sampling-topk", type=int, metavar="N", help=about)
+    add("--sampling-topk", type=positive, metavar="N", help=about)
     about = "divides the logits: below 1 makes probable subwords more probable (default: 1)"
     add("--temperature", type=float, metavar="X", help=about)
     add("--seed", type=seed, metavar="N", help="seed of the samples (default: a new one each time)")
@@ -56,20 +56,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _search_options(args: argparse.Namespace) -> SearchOptions:
     """Return the search options, checked before torch is imported."""
-    beam, n = args.beam or BEAM, args.n_best
-    if n is not None and (n < 1 or (n > beam and not args.sampling)):
-        raise UserError(f"--n-best must be from 1 to --beam, {beam}, got {n}")
     names = ("beam", "lenpen", "max_length", "prefix", "sampling_topk", "temperature", "seed")
     typed: Any = {name: getattr(args, name) for name in (*names, "batch_tokens")}
     options: Any = {name: value for name, value in typed.items() if value is not None}
     options["sampling"] = args.sampling
-    try:
-        check(options, n)
-    except UserError as error:
-        named = str(error).replace("sampling=True", "--sampling")
-        for name in names:
-            named = named.replace(name, name.replace("_", "-"))
-        raise UserError(named) from error
+    check(options, args.n_best)
     found: SearchOptions = options
     return found
 

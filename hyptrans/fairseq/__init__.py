@@ -4,26 +4,18 @@ Importing this package lets fairseq run (``hyptrans_startup``), registers archit
 optimizer and schedule, and wraps the functions that fairseq silently gets wrong.
 """
 
-import os
 import sys
 
 import hyptrans_startup
-from hyptrans.support.errors import UserError
-from hyptrans.support.extras import MissingExtra, require
+from hyptrans.support.extras import require
 
 if "fairseq" in sys.modules and hyptrans_startup.Finder not in sys.meta_path:
     raise ImportError("fairseq was imported before hyptrans.fairseq: import the latter first")
-if os.environ.get("HYPTRANS_STARTUP") != "0":
-    hyptrans_startup.install()
-try:
-    require("fairseq", "fairseq")
-except (ValueError, AttributeError, ImportError) as error:
-    if isinstance(error, MissingExtra) or hyptrans_startup.Finder in sys.meta_path:
-        raise
-    raise UserError(f"{hyptrans_startup.OFF} ({error})") from error
+hyptrans_startup.install()
+require("fairseq", "fairseq")
 
-import hyptrans.models  # noqa: F401 - names the architectures
-from hyptrans.fairseq import (
+import hyptrans.models  # noqa: E402, F401 - names the architectures
+from hyptrans.fairseq import (  # noqa: E402
     architectures,
     geodesic,
     literals,
@@ -32,8 +24,8 @@ from hyptrans.fairseq import (
     riemannian_adam,
     tiled,
 )
-from hyptrans.fairseq.training import guard, not_finite, resuming
-from hyptrans.seq2seq.architectures import watch
+from hyptrans.fairseq.training import guard, not_finite, resuming  # noqa: E402
+from hyptrans.seq2seq.architectures import watch  # noqa: E402
 
 __all__ = ["architectures", "geodesic", "noam", "riemannian_adam", "tiled"]
 __all__ += ["guard", "not_finite", "repairs", "resuming"]

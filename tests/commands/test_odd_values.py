@@ -1,15 +1,11 @@
 """Every option of every command, with values that it cannot have: a sentence that names them."""
 
-import argparse
-import importlib
 import shutil
-import sys
 
 import pytest
 
 from hyptrans.commands.cli import PROGRAM
 from hyptrans.data import indexed
-from hyptrans.support.errors import run_command
 from tests.commands.conftest import typed
 from tests.inference.conftest import export
 from tests.probing.commands.conftest import made  # noqa: F401
@@ -34,16 +30,6 @@ TAKEN = {
 WORDS = {"--out", "--dataset", "--license", "--name", "--names", "--language"}
 WORDS |= {"--prefix"}
 """Options whose words are only shown, or name what is written, which other tests are of."""
-RECIPES = ["quickstart.__main__", "multi30k_en_de.__main__"]
-RECIPES += ["tatoeba_en_de.__main__", "probing.__main__", "cogs.__main__", "scan.__main__"]
-RECIPES += ["study.__main__", "trees.__main__", "benchmark.speed", "benchmark.latency"]
-DATA = {
-    "scan.__main__": ["--data=."],
-    "tatoeba_en_de.__main__": ["--table=."],
-}
-"""What is typed so that a recipe looks at its numbers."""
-ASKED_BEFORE = {"multi30k_en_de.__main__", "probing.__main__", "cogs.__main__"}
-"""Recipes that look for their data's files before."""
 
 
 def commands():
@@ -135,38 +121,3 @@ def sentence(run, words, capsys):
         status = end.code
     last = (["", *capsys.readouterr().err.splitlines()])[-1]
     return last if status == 2 and "error: " in last else f"{status}: {last}"
-
-
-@pytest.mark.parametrize("name", RECIPES)
-def test_numbers_that_a_recipe_cannot_have_are_told(name, tmp_path, monkeypatch, capsys):
-    main = importlib.import_module(f"recipes.{name}").main
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("HYPTRANS_DATA", raising=False)
-    parser = parser_of(main, monkeypatch)
-    flags = {each.option_strings[-1]: each for each in parser._actions if each.option_strings}
-    numbers = [flag for flag, option in flags.items() if odd_values(option) == NUMBERS]
-    assert numbers
-    for flag in numbers:
-        for value in (each for each in NUMBERS if f"{flag}={each}" not in TAKEN):
-            given = [*(["--out=o"] if "--out" in flags else []), *DATA.get(name, [])]
-            monkeypatch.setattr(sys, "argv", ["recipe", *given, f"{flag}={value}"])
-            last = sentence(lambda _: run_command(main), [], capsys)
-            assert "error: " in last
-            assert flag in last or (name in ASKED_BEFORE and "is needed" in last), (value, last)
-    assert list(tmp_path.iterdir()) == []
-
-
-class Asked(Exception):
-    """In place of what a program does with what is typed: its parser."""
-
-
-def parser_of(main, monkeypatch):
-    def ask(parser, *_, **__):
-        raise Asked(parser)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(argparse.ArgumentParser, "parse_args", ask)
-        patched.setattr(sys, "argv", ["recipe"])
-        with pytest.raises(Asked) as asked:
-            main()
-    return asked.value.args[0]

@@ -66,15 +66,6 @@ def test_translate_n_best_numbers_its_lines(model, texts, capsys, monkeypatch):
     ]
 
 
-def test_a_terminal_sees_what_is_translated(model, texts, capsys, monkeypatch):
-    typed(monkeypatch, "\n".join(texts[:3]).encode())
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert PROGRAM.run(["translate", str(model)]) == 0
-    shown = capsys.readouterr().err
-    assert "translate: 100%" in shown
-    assert "3.00/3.00" in shown
-
-
 def test_each_line_is_cut_into_subwords_once(model, texts, capsys, monkeypatch):
     cut, of = [], Language._subwords_of
     monkeypatch.setattr(Language, "_subwords_of", lambda *one: (cut.append(one[-1]), of(*one))[1])
@@ -97,10 +88,13 @@ def test_a_line_that_is_too_long_is_left_out_and_told(model, texts, capsys, monk
     ("words", "data", "message"),
     [
         (["nowhere-at-all"], b"", "error: nowhere-at-all is neither a file or folder"),
-        (["MODEL", "--n-best", "7"], b"a\n", "error: --n-best must be from 1 to --beam, 5, got 7"),
-        (["MODEL", "--beam", "0"], b"a\n", "error: beam must be at least 1, got 0"),
-        (["MODEL", "--max-length", "0"], b"a\n", "error: max-length must be at least 1, got 0"),
-        (["MODEL", "--seed", "1"], b"a\n", "error: seed is for samples: set --sampling, or leave"),
+        (
+            ["MODEL", "--n-best", "7"],
+            b"a\n",
+            "error: n=7 translations need a beam of at",
+        ),
+        (["MODEL", "--lenpen", "99"], b"a\n", "error: lenpen must be"),
+        (["MODEL", "--seed", "1"], b"a\n", "error: seed is for samples: set sampling=True, or"),
         (["MODEL"], b"a\n\xff\n", "error: standard input, line 2: byte 0xff at position 1"),
         (["MODEL", "--device", "tpu9"], b"a\n", "error: device tpu9 cannot be used"),
     ],
@@ -115,12 +109,6 @@ def test_translate_answers_bad_input_in_one_sentence(
     assert error.startswith(message)
 
 
-def test_a_device_that_nobody_has_is_refused_before_a_model_is_looked_for(capsys):
-    status, _, error = call(capsys, "translate", "nowhere-at-all", "--device", "foo")
-    assert (status, error.count("\n")) == (2, 0)
-    assert error.startswith("error: device foo cannot be used: name cpu, cuda or")
-
-
 def test_a_file_without_lines_is_not_read_to_its_end(model, capsys, monkeypatch):
     # which may be endless, as /dev/zero
     endless = io.BytesIO(b"the dog.\n" + b"\0" * (3 << 20))
@@ -129,11 +117,6 @@ def test_a_file_without_lines_is_not_read_to_its_end(model, capsys, monkeypatch)
     assert (status, out) == (2, "")
     assert error.startswith("error: standard input, line 2 has more than 1,048,576 bytes")
     assert endless.tell() < 2 << 20
-
-
-def test_no_input_has_no_output(model, capsys, monkeypatch):
-    typed(monkeypatch, b"")
-    assert call(capsys, "translate", model)[:2] == (0, "")
 
 
 @pytest.mark.parametrize(

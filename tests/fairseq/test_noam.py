@@ -55,12 +55,6 @@ def test_rate_follows_the_formula(model, options, width):
         assert rate == pytest.approx(expected, rel=1e-12)
 
 
-def test_end_of_an_epoch_keeps_the_rate():
-    schedule = build(configuration({"encoder_embed_dim": 64}))
-    rate = schedule.step_update(70)
-    assert schedule.step(1, val_loss=3.0) == rate
-
-
 @pytest.mark.parametrize("model", [None, {"decoder_embed_dim": 64}])
 def test_no_width_is_an_error(model):
     with pytest.raises(ValueError, match=r"found no --encoder-embed-dim .* give --noam-dim"):

@@ -1,6 +1,5 @@
 """The criterion in tiles against fairseq's own, on every architecture and the twin."""
 
-from argparse import Namespace
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +8,6 @@ from fairseq.criterions.label_smoothed_cross_entropy import (
     LabelSmoothedCrossEntropyCriterion,
     LabelSmoothedCrossEntropyCriterionConfig,
 )
-from fairseq.tasks.fairseq_task import LegacyFairseqTask
 
 from hyptrans.fairseq.tiled import TiledCrossEntropy
 from tests.models.conftest import (
@@ -71,18 +69,6 @@ def test_loss_and_gradients_are_those_of_fairseqs_criterion(arch, options, pairs
     assert ours[3].keys() == fairseqs[3].keys()
     for name, gradient in ours[3].items():
         torch.testing.assert_close(gradient, fairseqs[3][name], rtol=0, atol=1e-10)
-
-
-def test_a_process_without_a_batch_adds_nothing(pairs):
-    # as fairseq has it: of a batch that is not its own it takes the loss, times 0
-    task = LegacyFairseqTask(Namespace())
-    model = small("hybonet_tiny").train()
-    criterion = TiledCrossEntropy(SimpleNamespace(target_dictionary=SYMBOLS), False, 0.1)
-    optimizer = SimpleNamespace(backward=lambda loss: loss.backward())
-    task.train_step(sample_of(pairs), model, criterion, optimizer, 1, ignore_grad=True)
-    gradients = [p.grad for p in model.parameters() if p.grad is not None]
-    assert gradients
-    assert not any(gradient.any() for gradient in gradients)
 
 
 def test_accuracy_is_refused_as_it_needs_all_logits():

@@ -187,34 +187,3 @@ def sizes(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
         (place / "config.json").write_text(json.dumps(config))
         tries.append(Hostile("sizes", partial(translate, place)))
     return tries
-
-
-def other_subwords(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
-    """The same, with a whole sentencepiece model of other pieces than its dictionaries have."""
-    import sentencepiece
-
-    from hyptrans.inference.load import SHIPPED
-
-    whole = SHIPPED / "tatoeba-en-de"
-    tries = [ordinary(partial(translate, whole))]
-    words = ["the", "dog", "one", "two", "rests"]
-    for i in range(count):
-        made = io.BytesIO()
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter([" ".join(draw.choices(words, k=4)) for _ in range(99)]),
-            model_writer=made,
-            model_type=["unigram", "bpe", "char", "word"][i % 4],
-            vocab_size=draw.randint(20, 30),
-            hard_vocab_limit=False,
-            minloglevel=2,
-        )
-        place = shutil.copytree(whole, folder / f"model{i}")
-        (place / "sentencepiece.model").write_bytes(made.getvalue())
-        tries.append(Hostile("another model", partial(refused, place)))
-    return tries
-
-
-def refused(place: Path) -> None:
-    """What would split text otherwise than in the training is not read."""
-    translate(place)
-    raise AssertionError("it was read")

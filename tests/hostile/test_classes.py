@@ -15,7 +15,6 @@ SEED = int(os.environ.get("SEED", 20261122))
 CLASSES = {
     "model folders": (folders.folders, 40),
     "sizes of model folders": (folders.sizes, 12),
-    "other subwords": (folders.other_subwords, 4),
     "dictionaries": (dictionaries.dictionaries, 16),
     "archives": (archives.archives, 28),
     "tables in zip files": (archives.tables, 6),

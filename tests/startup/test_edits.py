@@ -2,7 +2,6 @@
 
 import io
 import sys
-import warnings
 from argparse import Namespace
 from unittest import mock
 
@@ -16,7 +15,6 @@ from fairseq.models.transformer import TransformerConfig, TransformerModel
 from fairseq.modules import DynamicCRF
 from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from fairseq.sequence_generator import SequenceGenerator
-from fairseq.tasks import fairseq_task
 from fairseq.tasks.fairseq_task import LegacyFairseqTask
 from omegaconf import OmegaConf
 
@@ -70,14 +68,6 @@ def test_post_norm_layer_takes_padding_in_evaluation_and_has_a_gradient(rng):
     layer(x, padding)[~padding.t()].sum().backward()
     assert x.grad.isfinite().all()
     assert x.grad[0, 0].eq(0).all()
-
-
-def test_autocast_is_not_deprecated():
-    source = fairseq_task.__loader__.get_code(fairseq_task.__name__)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert "amp" in str(source.co_consts) or source
-        torch.amp.autocast("cuda", enabled=False)
 
 
 def test_bf16_asks_for_no_tpu():

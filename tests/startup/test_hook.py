@@ -1,7 +1,6 @@
 """In which programs the hook acts, and what it does to them."""
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -78,29 +77,6 @@ def test_variable_switches_the_hook_off(program):
     assert program(code, "fairseq-train", HYPTRANS_STARTUP="0") == "False"
 
 
-OFF = "HYPTRANS_STARTUP=0 switches off what lets fairseq 0.12.2 run here: unset it"
-
-
-def test_where_the_hook_is_off_an_error_says_how_to_switch_it_on(run, program, tmp_path):
-    fail = "raise ValueError('mutable default')"
-    (tmp_path / "fairseq-train").write_text(fail)
-    done = run(
-        "python", tmp_path / "fairseq-train", cwd=tmp_path, check=False, HYPTRANS_STARTUP="0"
-    )
-    assert done.stderr.splitlines()[-2:] == ["ValueError: mutable default", OFF]
-    done = run("python", tmp_path / "fairseq-train", cwd=tmp_path, check=False)
-    assert done.stderr.splitlines()[-1] == "ValueError: mutable default"
-
-
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="fairseq is imported without the hook")
-def test_our_commands_say_how_to_switch_the_hook_on(run, tmp_path):
-    (tmp_path / "model.pt").touch()
-    words = ["average", tmp_path / "model.pt", "--out", tmp_path / "out.pt"]
-    done = run("hyptrans", *words, cwd=tmp_path, check=False, HYPTRANS_STARTUP="0")
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith(f"error: {OFF}")
-
-
 @pytest.mark.parametrize(
     ("name", "said", "seen"),
     [
@@ -120,13 +96,6 @@ def test_threads_of_our_programs_wait_briefly_too(program):
     )
     assert program(code + SPINS).endswith("1000")
     assert program(code + SPINS, OMP_WAIT_POLICY="active").endswith("None")
-
-
-def test_the_line_survives_the_absence_of_the_hook(program):
-    line = (ROOT / "hyptrans.pth").read_text()
-    code = f"import sys; sys.modules['hyptrans_startup'] = None; exec({line!r}); print('went on')"
-    assert program(code, "fairseq-train", HYPTRANS_STARTUP="0") == "went on"
-    assert program(code, "fairseq-train") == "went on"
 
 
 @pytest.fixture
@@ -171,15 +140,3 @@ def test_every_edit_stands_once_and_keeps_the_number_of_lines():
 def test_a_library_imports_hyptrans_fairseq_first(program):
     code = "import hyptrans.fairseq, fairseq.models as m; print('hybonet' in m.MODEL_REGISTRY)"
     assert program(code) == "True"
-
-
-@pytest.mark.skipif(sys.version_info >= (3, 11), reason="fairseq is not imported without the hook")
-def test_a_library_that_imports_fairseq_first_is_told(program):
-    code = """
-import fairseq
-try:
-    import hyptrans.fairseq
-except ImportError as error:
-    print(error)
-"""
-    assert "import the latter first" in program(code)

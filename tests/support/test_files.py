@@ -13,7 +13,6 @@ from hyptrans.support.files import (
     one_at_a_time,
     read_bytes,
     read_json,
-    remove,
     sha256,
     short_names,
     take_lock,
@@ -58,12 +57,6 @@ def test_a_file_is_written_by_one_process_at_a_time(tmp_path):
             write_whole(path, "second")
         file.write(b" and whole")
     assert path.read_bytes() == b"first and whole"
-
-
-def test_nothing_is_left_of_a_longer_file_that_was_not_finished(tmp_path):
-    (tmp_path / "file.partial").write_text("left by a kill")
-    write_whole(tmp_path / "file", "new")
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("file", "new")]
 
 
 def test_nothing_is_written_through_a_link(tmp_path):
@@ -122,11 +115,6 @@ for _ in range(200):
     assert (tmp_path / "counter").read_text() == "600"
 
 
-def test_text_is_written_as_utf8_with_its_line_ends(tmp_path):
-    write_whole(tmp_path / "file", "größer\r\nß\n")
-    assert (tmp_path / "file").read_bytes() == "größer\r\nß\n".encode()
-
-
 def test_json_has_null_for_what_it_has_no_word_for(tmp_path):
     values = {"nan": math.nan, "deep": [{"inf": math.inf}, (1.5, -math.inf)], "ä": 2}
     write_json(tmp_path / "file", values)
@@ -143,17 +131,6 @@ def test_hash_of_a_folder_depends_on_names_and_contents_alone(tmp_path):
     assert sha256(tmp_path / "a") == sha256(tmp_path / "b") != sha256(tmp_path / "c")
     write_whole(tmp_path / "b" / "in" / "x", "other")
     assert sha256(tmp_path / "a") != sha256(tmp_path / "b")
-
-
-def test_remove_takes_files_folders_links_and_what_is_not_there(tmp_path):
-    write_whole(tmp_path / "folder" / "kept", "")
-    write_whole(tmp_path / "file", "")
-    write_whole(tmp_path / "full" / "deep" / "file", "")
-    (tmp_path / "link").symlink_to(tmp_path / "folder")
-    for name in ("file", "full", "link", "missing"):
-        remove(tmp_path / name)
-    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
-    assert (tmp_path / "folder" / "kept").exists()
 
 
 def test_a_name_that_is_no_utf8_is_written_as_json_can(tmp_path):

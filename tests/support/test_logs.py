@@ -5,18 +5,6 @@ import logging
 from hyptrans.support.logs import quiet
 
 
-def test_the_last_of_several_takes_it_all_back():
-    before = logging.root.manager.disable
-    first, second = quiet(), quiet()
-    first.__enter__()
-    second.__enter__()
-    assert logging.root.manager.disable == logging.INFO
-    first.__exit__(None, None, None)
-    assert logging.root.manager.disable == logging.INFO
-    second.__exit__(None, None, None)
-    assert logging.root.manager.disable == before
-
-
 def test_of_several_that_overlap_the_last_one_puts_back_what_was_before_the_first():
     root = logging.getLogger()
     before = (root.handlers[:], root.level, root.manager.disable)

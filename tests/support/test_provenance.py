@@ -44,8 +44,3 @@ def test_commit_says_whether_a_file_differs_from_it(repository):
 
 def test_there_is_no_commit_inside_the_repository_of_somebody_else(repository):
     assert commit(repository / "inside") is None
-
-
-def test_there_is_no_commit_outside_of_a_repository(tmp_path):
-    assert commit(tmp_path.resolve()) is None
-    assert commit(tmp_path / "missing") is None

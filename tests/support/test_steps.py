@@ -112,18 +112,6 @@ def test_a_step_is_made_again_when(tmp_path, counted, change):
     assert ran == ["a", "b", "a"]
 
 
-def test_a_step_that_stops_is_the_one_that_is_lost(tmp_path, counted):
-    step, ran = counted
-
-    def stop():
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        steps.run([step("a"), Step("b", [], stop)], tmp_path)
-    steps.run([step("a"), step("b")], tmp_path)
-    assert ran == ["a", "b"]
-
-
 def test_a_step_without_its_output_is_an_error(tmp_path):
     with pytest.raises(UserError, match=r"^b ended without writing .*/none"):
         steps.run([Step("b", [tmp_path / "none"], dict)], tmp_path)

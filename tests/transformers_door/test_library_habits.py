@@ -5,8 +5,6 @@ import logging
 import pytest
 import torch
 
-from hyptrans.support.errors import UserError
-
 TEXT = "Tom saw it yesterday evening."
 
 
@@ -69,18 +67,3 @@ def test_a_model_of_the_package_is_found_by_its_name_without_the_hub(library, mo
     for auto in (library.AutoModelForSeq2SeqLM, library.AutoModel):
         assert auto.from_pretrained("tatoeba-en-de").config.architecture.startswith("hybonet")
     assert library.AutoConfig.from_pretrained("tatoeba-en-de").model_type == "hyptrans"
-
-
-def test_messages_name_options_as_python_does(tokenizer):
-    from hyptrans.transformers import HyptransConfig, HyptransForConditionalGeneration
-
-    sizes = {"encoder_embed_dim": 10, "encoder_attention_heads": 4}
-    config = HyptransConfig.of(tokenizer, "hybonet_tiny", **sizes)
-    with pytest.raises(
-        UserError, match="encoder_embed_dim 10 is not divisible by encoder_att"
-    ) as no:
-        HyptransForConditionalGeneration(config)
-    assert "--" not in str(no.value)
-    with pytest.raises(UserError, match="one dictionary for both languages") as no:
-        HyptransConfig.of(tokenizer, "hybonet_tiny", share_all_embeddings=True)
-    assert "--" not in str(no.value)
