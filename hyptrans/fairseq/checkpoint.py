@@ -204,7 +204,7 @@ def check_dictionaries(
     stored = state.get(DICTIONARIES)
     for side, dictionary in dictionaries.items():
         known = stored.get(side) if isinstance(stored, Mapping) else None
-        if known not in (None, fingerprint(dictionary)):
+        if known is not None and known != fingerprint(dictionary):
             raise UserError(
                 f"checkpoint {path} was trained with another {side} dictionary: name the data "
                 "folder of its training"
