@@ -15,7 +15,7 @@ from recipes.benchmark import latency
 from recipes.benchmark import speed as speeds
 from recipes.cogs.table import means
 from recipes.common import results, seeds
-from recipes.common.lines import RESULTS as LINES
+from recipes.common.results import LINES
 from recipes.probing.tables import CHECKPOINTS, table
 from recipes.study.pictures import norms, pictures
 from recipes.study.table import NORMS, SCORED, WIDE, chosen, summary

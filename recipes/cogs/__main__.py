@@ -16,7 +16,7 @@ from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.lines import read_lines
 from recipes.cogs.plan import DEV, GEN, PER_KIND, TEST, trainings
 from recipes.cogs.table import PUBLISHED, table
-from recipes.common import exact, lines, options, results
+from recipes.common import exact, options, results
 
 HERE = Path(__file__).resolve().parent
 FOLDER = "cogs_variable_free"
@@ -26,7 +26,7 @@ PUBLISHED_FILE = "published_transformer.json"
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run all unfinished trainings and write the tables."""
-    parser = lines.make_parser(HERE, __doc__, "--data ~/cogs_variable_free --out ~/cogs")
+    parser = options.recipe_parser(HERE, __doc__, "--data ~/cogs_variable_free --out ~/cogs")
     contents = f"train, dev, test and gen as .tsv or .tsv.gz, and {PUBLISHED_FILE}"
     options.add_data(parser, contents, name=FOLDER)
     args = parser.parse_args(argv)
@@ -84,4 +84,4 @@ def _published(data: Path) -> list[dict[str, float]]:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(main, stopped=lines.STOPPED))
+    sys.exit(run_command(main, stopped=options.STOPPED))

@@ -15,10 +15,8 @@ from recipes.cogs.plan import (
     PER_KIND,
     SPACES,
     TEST,
-    best_setting,
     finals,
     rates,
-    space_rates,
 )
 from recipes.common import results, seeds
 from recipes.common.exact import TWINS, Results, right
@@ -67,7 +65,7 @@ def means(lines: Results) -> str:
     rows = []
     for model in gen:
         line, rate = line_of[model], f"{line_of[model]['rate']:g}"
-        is_open = rates(lines, model, line["setting"]).is_open
+        is_open = rates(lines, model).is_open
         row = [model, f"{line['parameters']:,}" if line["exact"] else ""]
         row += [f"({rate})" if is_open else rate, str(len(gen[model]))]
         row += [seeds.spread(gen[model]), seeds.spread(rest[model])]
@@ -105,13 +103,10 @@ def _kinds(lines: Results) -> str:
 
 def spaces(lines: Results) -> str:
     """Write ``hybonet_plus`` with other curvatures beside learned ones; no results: empty text."""
-    setting = best_setting(lines)
-    if setting is None:
-        return ""
-    searches = {"learned": rates(lines, "hybonet_plus", setting)}
-    searches |= {space: space_rates(lines, setting, space) for space in SPACES}
+    searches = {"learned": rates(lines, "hybonet_plus")}
     found = {"learned": [line for line in finals(lines) if line["model"] == "hybonet_plus"]}
     for space in SPACES:
+        searches[space] = rates(lines, "hybonet_plus", space)
         best = searches[space].best
         wanted = best and (best.stage, best.setting, best.rate, FINAL_UPDATES)
         keys = ("stage", "setting", "rate", "updates")

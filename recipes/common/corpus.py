@@ -11,10 +11,10 @@ from typing import Any
 
 from hyptrans.support import flags, steps, tables
 from hyptrans.support.steps import Step
-from recipes.common import lines, options, results, scoring, translation
-from recipes.common.results import Results
+from recipes.common import options, results, scoring, translation
+from recipes.common.results import Record, Results
 from recipes.common.settings import Model, read_models
-from recipes.common.translation import Run, Search
+from recipes.common.translation import Run
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,6 @@ class Column:
     title: str
     beam: int
     metric: str = "bleu"
-
-    @property
-    def search(self) -> Search:
-        """Return the search; columns with the same search score the same file."""
-        return self.beam, "test"
 
 
 @dataclass(frozen=True)
@@ -72,7 +67,7 @@ class Corpus:
 
     def parser(self, description: str | None, example: str) -> argparse.ArgumentParser:
         """Return a parser with the options that all recipes of this kind share."""
-        parser = lines.make_parser(self.recipe, description, example)
+        parser = options.recipe_parser(self.recipe, description, example)
         about = "models, of those in models.ini (default: %(default)s)"
         parser.add_argument("--archs", default=self.archs, metavar="A,B", help=about)
         about = "optimizer steps of each training"
@@ -91,7 +86,7 @@ class Corpus:
         prepare: Callable[[Run], Step],
         table: Callable[[Results], str] | None = None,
         **of_run: Any,
-    ) -> tuple[lines.Queue, dict[str, Run]]:
+    ) -> tuple[Record, dict[str, Run]]:
         """Train and score every model that is not done, and write the table.
 
         Args:
@@ -102,7 +97,7 @@ class Corpus:
             of_run: further fields of :class:`Run`.
 
         Returns:
-            The lines, and each model's run by the model's name; no runs with ``--list``.
+            The record, and each model's run by the model's name; no runs with ``--list``.
 
         Raises:
             UserError: a model has no settings, or a command failed.
@@ -120,27 +115,24 @@ class Corpus:
         def publish(found: Results) -> None:
             results.put_into(self.recipe / "README.md", table(found))
 
-        def command_of(training: _Training) -> list[str]:
-            return training.run.train(training.model)
-
-        queue = lines.Queue(self.recipe, args, lambda found: trainings, publish, command_of)
+        record = Record(self.recipe, args, lambda found: trainings, publish)
         if args.list:
-            queue.show()
-            return queue, {}
-        left = queue.left()
+            record.show()
+            return record, {}
         prepared = prepare(trainings[0].run)
         for one in trainings:
             translation.require_same(one.run, one.model, args.out, prepared)
         steps.run([prepared], args.out)
 
         def train(one: _Training) -> tuple[dict[str, Any], bool]:
-            return lines.train(one.run, one.model, args.out, prepared)
+            return translation.train(one.run, one.model, args.out, prepared)
 
+        left = record.left()
         with ThreadPoolExecutor(args.jobs) as pool:
-            found = dict(zip((one.name for one in left), pool.map(train, left), strict=True))
-        queue.run(lambda training: self._line(training, args.out, *found[training.name]))
-        print(f"\n{table(queue.lines)}\n")
-        return queue, {one.model.name: one.run for one in trainings}
+            for one, found in zip(left, [*pool.map(train, left)], strict=True):
+                record.add(self._line(one, args.out, *found))
+        print(f"\n{table(record.lines)}\n")
+        return record, {one.model.name: one.run for one in trainings}
 
     def _line(
         self, training: _Training, out: Path, trained: Mapping[str, Any], finished: bool
@@ -152,11 +144,11 @@ class Corpus:
         line |= {**trained, "averaged": run.averaged, "train_seconds": seconds}
         if not finished:
             return {**line, "valid_perplexity": None}
-        searches = dict.fromkeys(column.search for column in self.columns)
-        line |= lines.translate(run, name, out, searches, validated=True)
+        searches = dict.fromkeys((column.beam, "test") for column in self.columns)
+        line |= translation.translate(run, name, out, searches, validated=True)
         for column in self.columns:
-            files = run.output(name, column.search), run.references()
-            score = scoring.score(column.metric, *files)
+            output = run.output(name, (column.beam, "test"))
+            score = scoring.score(column.metric, output, run.references())
             line |= {column.key: score.value, f"{column.key}_signature": score.signature}
         return line
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from hyptrans.evaluation import scores
 from hyptrans.support import steps
-from recipes.common import lines, results, translation
+from recipes.common import results, translation
 from recipes.common.commands import say
-from recipes.common.results import Results
+from recipes.common.results import Record, Results
 from recipes.common.settings import Flags, Model, in_name
 from recipes.common.translation import Run
 
@@ -100,7 +100,7 @@ def run(
 
     Args:
         recipe: the recipe's folder; its README receives the tables.
-        args: options from :func:`recipes.common.lines.make_parser`.
+        args: options from :func:`recipes.common.options.recipe_parser`.
         trainings: returns the trainings known so far; earlier results determine later ones.
         sets: returns the examples of a task.
         table: writes all results as Markdown.
@@ -113,18 +113,14 @@ def run(
     def publish(found: Results) -> None:
         results.put_into(recipe / "README.md", table(found))
 
-    def command(training: Training) -> list[str]:
-        run, model = run_of(training, args.out, threads=args.threads)
-        return run.train(model)
-
-    queue = lines.Queue(recipe, args, trainings, publish, command)
+    record = Record(recipe, args, trainings, publish)
     if args.list:
-        queue.show()
+        record.show()
         return
     for line in others():
-        queue.add(line, measured=False)
-    queue.run(lambda training: _train_and_score(training, sets(training.task), args))
-    print(f"{table(queue.lines)}\n\n{queue.path}: every training is done")
+        record.add(line, measured=False)
+    record.complete(lambda training: _train_and_score(training, sets(training.task), args))
+    print(f"{table(record.lines)}\n\n{record.path}: every training is done")
 
 
 def run_of(training: Training, out: Path, *, threads: int) -> tuple[Run, Model]:
@@ -153,14 +149,14 @@ def _train_and_score(training: Training, sets: Sets, args: argparse.Namespace) -
         prepare(run, sets), f"prepare_{training.task}", args.out, [run.data], resumes=True
     )
     steps.run([prepared], run.out)
-    found, finished = lines.train(run, model, args.out, prepared)
+    found, finished = translation.train(run, model, args.out, prepared)
     of_training = {key: value for key, value in asdict(training).items() if key != "flags"}
     line = {**of_training, "name": model.name, **found}
     if not finished:
         return {**line, "exact": None}
     subsets = subsets_of(sets)
     searches = {key: (1, subsets[key]) for key in training.answers}
-    line |= lines.translate(run, model.name, args.out, searches.values())
+    line |= translation.translate(run, model.name, args.out, searches.values())
     exact = {key: matches(run.output(model.name, one), sets[key]) for key, one in searches.items()}
     for key, one in exact.items():
         say(f"{model.name}: {one['all']} % of {key}")

@@ -15,6 +15,25 @@ from recipes.common.search import search
 
 
 @dataclass(frozen=True)
+class Choice:
+    """What the results so far say about a model's rate in a cell.
+
+    Attributes:
+        trials: the first seed's trainings, sorted by rate.
+        groups: all seeds of each rate that may be the best; none until all given rates are tried.
+        best: all seeds of the best rate so far, by the mean over the seeds.
+        mean: the mean validation score of ``best``, -1 if no rate has all seeds.
+        left: trainings that are not done; without any, the search is over.
+    """
+
+    trials: Sequence[Training]
+    groups: Sequence[Sequence[Training]]
+    best: Sequence[Training]
+    mean: float
+    left: frozenset[Training]
+
+
+@dataclass(frozen=True)
 class Grid:
     """Trainings with one seed at each rate, and with all seeds at rates that may be the best.
 
@@ -42,41 +61,63 @@ class Grid:
 
     def trainings(self, lines: Results) -> list[Training]:
         """Return all trainings known so far."""
-        score = score_in(lines, self.valid)
-        tried: list[Training] = []
-        seeded: list[Training] = []
-        for cell in self.cells:
-            for model in self.models(cell):
-                trials = self._trials(lines, cell, model)
-                tried += trials
-                if all(score(one) is not None for one in trials):
-                    groups = self._seeded(lines, cell, model)
-                    seeded += [one for group in groups for one in group[1:]]
+        found = [
+            self.choice(lines, cell, model) for cell in self.cells for model in self.models(cell)
+        ]
+        tried = [trial for choice in found for trial in choice.trials]
+        seeded = [
+            one
+            for choice in found
+            if not choice.left.intersection(choice.trials)
+            for group in choice.groups
+            for one in group[1:]
+        ]
         return [*tried, *sorted(seeded, key=lambda training: training.seed)]
 
     def models(self, cell: str) -> Sequence[str]:
         """Return the models to try in a cell."""
         return self.only.get(cell, MODELS)
 
-    def best(self, lines: Results, cell: str, model: str) -> list[Training]:
-        """Return all seeds of the best rate so far, by the mean over the seeds."""
-        groups = self._seeded(lines, cell, model)
-        means = [self._mean(lines, group) for group in groups]
-        # the first group if none is done
-        return groups[means.index(max(means))] if groups else []
-
     def twin(self, lines: Results, cell: str) -> str:
         """Return the better Transformer so far on a cell's validation set."""
         own = [model for model in TWINS if model in self.models(cell)]
-        best = {model: self._mean(lines, self.best(lines, cell, model)) for model in own}
-        return max(own, key=lambda model: best[model], default="")
+        return max(own, key=lambda model: self.choice(lines, cell, model).mean, default="")
 
-    def is_open(self, lines: Results, cell: str, model: str) -> bool:
-        """Return whether another rate may turn out to be the best."""
-        score = score_in(lines, self.valid)
-        left = [*self._trials(lines, cell, model)]
-        left += [one for group in self._seeded(lines, cell, model) for one in group]
-        return any(score(one) is None for one in left)
+    def choice(self, lines: Results, cell: str, model: str) -> Choice:
+        """Return what the results so far say about the rate of a model in a cell."""
+        score, trial = score_in(lines, self.valid), partial(self.training, model, cell)
+
+        def scores(group: Sequence[Training]) -> list[float]:
+            return [found for one in group if (found := score(one)) is not None]
+
+        def seeded(first: Training) -> list[Training]:
+            return [replace(first, seed=seed) for seed in self.seeds]
+
+        def mean(first: Training) -> float | None:
+            done = scores(seeded(first))
+            return statistics.fmean(done) if done else None
+
+        # extend an edge that is best by the first seed or by the mean
+        tried = {
+            one.rate: one for by in (score, mean) for one in search(trial, self.rates, by).trials
+        }
+        trials = [tried[rate] for rate in sorted(tried)]
+        first = {one: found for one in trials if (found := score(one)) is not None}
+        groups: list[list[Training]] = []
+        best, highest = [], -1.0
+        if all(tried[rate] in first for rate in self.rates):
+            for one in sorted(first, key=lambda one: -first[one]):
+                if first[one] <= highest:
+                    break
+                groups.append(seeded(one))
+                done = scores(groups[-1])
+                # without all seeds there is no mean
+                if len(done) < len(self.seeds):
+                    break
+                if statistics.fmean(done) > highest:
+                    best, highest = groups[-1], statistics.fmean(done)
+        left = frozenset(one for group in [trials, *groups] for one in group if score(one) is None)
+        return Choice(trials, groups, best or [*groups, []][0], highest, left)
 
     def table(self, lines: Results, cells: Sequence[str] = ()) -> str:
         """Write exact match on the test set by cell (default: all) and model, at its best rate."""
@@ -85,8 +126,9 @@ class Grid:
         floors: list[float] = []
         shown: list[Mapping[str, Any]] = []
         for cell in cells or self.cells:
-            names = {model: self.best(lines, cell, model) for model in self.models(cell)}
-            finals = [known[one.name] for of in names.values() for one in of if one.name in known]
+            choices = {model: self.choice(lines, cell, model) for model in self.models(cell)}
+            best = [one.name for choice in choices.values() for one in choice.best]
+            finals = [known[name] for name in best if name in known]
             found = by_model(finals, partial(right, subset=self.test))
             hardest = by_model(finals, partial(right, subset=self.test, kind=self.hardest or "all"))
             twin = self.twin(lines, cell)
@@ -94,8 +136,8 @@ class Grid:
             floors += seeds.floors(p, twin, found)
             shown += finals
             for model, scores in found.items():
-                rate = f"{names[model][0].rate:g}"
-                rate = f"({rate})" if self.is_open(lines, cell, model) else rate
+                rate = f"{choices[model].best[0].rate:g}"
+                rate = f"({rate})" if choices[model].left else rate
                 row = [cell, model, rate, len(scores), seeds.spread(scores)]
                 beside = [f"{statistics.fmean(hardest[model]):.1f}"] if self.hardest else []
                 rows.append([*row, *beside, f"{p[model]:.3f}" if model in p else ""])
@@ -114,39 +156,6 @@ class Grid:
             f"the models of a {self.title}{seeds.at_least(floors)}, and not over the "
             f"{self.title}s; {results.made_by(finals)}."
         )
-
-    def _trials(self, lines: Results, cell: str, model: str) -> list[Training]:
-        """Return the first seed's trainings; extend an edge that is best by it or by the mean."""
-        trial, score = partial(self.training, model, cell), score_in(lines, self.valid)
-
-        def mean(first: Training) -> float | None:
-            scores = [score(replace(first, seed=seed)) for seed in self.seeds]
-            done = [found for found in scores if found is not None]
-            return statistics.fmean(done) if done else None
-
-        tried = [one for by in (score, mean) for one in search(trial, self.rates, by).trials]
-        return sorted({one.rate: one for one in tried}.values(), key=lambda one: one.rate)
-
-    def _seeded(self, lines: Results, cell: str, model: str) -> list[list[Training]]:
-        """Return all seeds of each rate that may be best; none until all given rates are tried."""
-        score, groups, highest = score_in(lines, self.valid), [], -1.0
-        trials = self._trials(lines, cell, model)
-        first = {one: found for one in trials if (found := score(one)) is not None}
-        if any(one.rate in self.rates and one not in first for one in trials):
-            return []
-        for trial in sorted(first, key=lambda one: -first[one]):
-            if first[trial] <= highest:
-                break
-            groups.append([replace(trial, seed=seed) for seed in self.seeds])
-            if any(score(one) is None for one in groups[-1]):
-                break
-            highest = max(highest, self._mean(lines, groups[-1]))
-        return groups
-
-    def _mean(self, lines: Results, group: Sequence[Training]) -> float:
-        """Return the mean validation score over all seeds, -1 while a seed is missing."""
-        scores = [found for one in group if (found := score_in(lines, self.valid)(one)) is not None]
-        return statistics.fmean(scores) if scores and len(scores) == len(group) else -1.0
 
 
 def by_model(results: Results, value: Callable[..., float]) -> dict[str, list[float]]:

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from hyptrans.support import flags
+from recipes.common import results
 
 DATA_VARIABLE = "HYPTRANS_DATA"
 STOPPED = "the same command continues where it stopped"
@@ -22,6 +23,22 @@ def script_parser(description: str | None, script: Path) -> argparse.ArgumentPar
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+
+
+def recipe_parser(recipe: Path, description: str | None, example: str) -> argparse.ArgumentParser:
+    """Return a parser with the options of every recipe that records lines."""
+    parser = script_parser(description, recipe)
+    parser.epilog = f"example: {parser.prog} {example}"
+    add = parser.add_argument
+    about, out = "folder to work in (default: %(default)s)", Path("runs") / recipe.name
+    flags.add_out(parser, about, folder=True, default=out)
+    if results.BEGIN in (recipe / "README.md").read_text(encoding="utf-8"):
+        add("--write-readme", action="store_true", help="go on with the results beside this file")
+    parser.set_defaults(write_readme=False)
+    add("--only", nargs="+", metavar="NAME", help="trainings to run, of those that --list names")
+    add("--list", action="store_true", help="list the trainings, and which are done, and stop")
+    add_number(parser, "--threads", 1, "CPU threads")
+    return parser
 
 
 def add_number(parser: argparse.ArgumentParser, flag: str, default: int | None, about: str) -> None:

@@ -1,11 +1,11 @@
-"""Build the commands of a translation recipe: prepare, train, average, validate, translate."""
+"""The steps of a recipe: prepare, train, average, validate, translate."""
 
 from __future__ import annotations
 
 import math
 import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.files import remove, sha256, write_json
 from hyptrans.support.steps import Step
 from recipes.common import results
-from recipes.common.commands import ROOT, execute, portable
+from recipes.common.commands import ROOT, execute, portable, say
 from recipes.common.settings import Model
 
 # fairseq writes a million as 1e+06
@@ -190,11 +190,7 @@ def step(
     return Step(name, outputs, run if resumes else anew, settings)
 
 
-class AnotherTraining(UserError):
-    """A folder holds checkpoints of another command's training, or of one without a record."""
-
-
-def require_same(run: Run, model: Model, out: Path, prepared: Step) -> None:
+def require_same(run: Run, model: Model, out: Path, prepared: Step) -> dict[str, Any]:
     """Check that a training's folder is new or belongs to the same command on the same data.
 
     Args:
@@ -203,33 +199,72 @@ def require_same(run: Run, model: Model, out: Path, prepared: Step) -> None:
         out: folder of the recipe's run.
         prepared: the step that made the data.
 
+    Returns:
+        The note that records the command and the data.
+
     Raises:
-        AnotherTraining: the folder holds a training by another command or of other data.
+        UserError: the folder holds a training by another command or of other data.
     """
     folder = run.out / model.name
+    note = {"command": portable(run.train(model), out), "data": prepared.settings}
     begun = any(folder.glob("checkpoint*.pt")) or (folder / _NOTE).exists()
-    made_from = _made_from(run, model, out, prepared)
-    if begun and not ((folder / _NOTE).exists() and results.read_json(folder / _NOTE) == made_from):
-        raise AnotherTraining(
+    if begun and not ((folder / _NOTE).exists() and results.read_json(folder / _NOTE) == note):
+        raise UserError(
             f"{folder} holds a training by another command or of other data: move it away, or "
             "choose another --out"
         )
+    return note
 
 
-def _made_from(run: Run, model: Model, out: Path, prepared: Step) -> dict[str, Any]:
-    return {"command": portable(run.train(model), out), "data": prepared.settings}
-
-
-def train(run: Run, model: Model, out: Path, prepared: Step) -> None:
+def train(run: Run, model: Model, out: Path, prepared: Step) -> tuple[dict[str, Any], bool]:
     """Train, or resume a training from its last checkpoint; see :func:`require_same`.
+
+    Returns:
+        The training's part of its line, and False if the training diverged.
 
     Raises:
         UserError: the training failed, or its folder holds another training.
     """
-    require_same(run, model, out, prepared)
-    write_json(run.out / model.name / _NOTE, _made_from(run, model, out, prepared))
-    log = out / "logs" / f"train_{model.name}.log"
-    execute(run.train(model), log, threads=run.threads, progress=_progress)
+    note = require_same(run, model, out, prepared)
+    write_json(run.out / model.name / _NOTE, note)
+    finished, log = True, out / "logs" / f"train_{model.name}.log"
+    try:
+        execute(run.train(model), log, threads=run.threads, progress=_progress)
+    except UserError:
+        if not (log.exists() and diverged(log)):
+            raise
+        finished = False
+        say(f"{model.name}: diverged")
+    return {"command": note["command"], **course(log)}, finished
+
+
+def translate(
+    run: Run, name: str, out: Path, searches: Iterable[Search], *, validated: bool = False
+) -> dict[str, Any]:
+    """Translate with a trained model; return the model's part of its line.
+
+    Args:
+        run: what the commands of the recipe share.
+        name: name of the training.
+        out: folder of the recipe's run.
+        searches: beam sizes and test sets.
+        validated: also measure the perplexity of the validation set.
+    """
+    commands = {f"average_{name}": run.average(name)} if run.averaged > 1 else {}
+    commands |= {f"validate_{name}": run.validate(name)} if validated else {}
+    for search in searches:
+        commands[f"translate_{run.output(name, search).parent.name}"] = run.generate(name, search)
+    for command_name, command in commands.items():
+        log = out / "logs" / f"{command_name}.log"
+        log.unlink(missing_ok=True)
+        execute(command, log, threads=run.threads)
+    found: dict[str, Any] = {}
+    if validated:
+        value = perplexity(out / "logs" / f"validate_{name}.log")
+        # JSON has neither infinity nor NaN
+        found["valid_perplexity"] = value if math.isfinite(value) else None
+    parameters = results.count_parameters(run.checkpoint(name), run.user_dir)
+    return {**found, "parameters": parameters}
 
 
 def _progress(line: str) -> str | None:

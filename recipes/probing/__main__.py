@@ -64,9 +64,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         made = command(pairs, run.data)
         return translation.step(made, "prepare", out, [run.data], inputs=[pairs], resumes=True)
 
-    # the queue's lines are about encoders only; the README gets the table of probes instead
+    # the record's lines are about encoders only; the README gets the table of probes instead
     write, args.write_readme = args.write_readme, False
-    queue, runs = CORPUS.run(args, ("en", "de"), prepare)
+    record, runs = CORPUS.run(args, ("en", "de"), prepare)
     if not runs:
         return
     first = next(iter(runs.values()))
@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     ours = ["--seed", str(args.seed), "--seeds", str(args.seeds), "--steps", str(args.steps)]
     found: dict[str, Any] = {
         **{"updates": args.updates, "held_out": True, **results.surroundings()},
-        "bleu": {line["model"]: line["bleu"] for line in queue.lines},
+        "bleu": {line["model"]: line["bleu"] for line in record.lines},
         "probes": {"gold": probe("probes", trees, [*ours, "--control"])},
     }
     if args.parsed:

@@ -74,13 +74,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         out /= alone.FOLDER
         line = _probe("--hf", folders, out, corpus, how)
     else:
-        queue, runs = CORPUS.run(args, (SOURCE, TARGET), prepare, table)
+        record, runs = CORPUS.run(args, (SOURCE, TARGET), prepare, table)
         if not runs:
             return
         how += ["--data", str(next(iter(runs.values())).data)]
         checkpoints = {name: run.checkpoint(name) for name, run in runs.items()}
         line = _probe("--checkpoint", checkpoints, out, corpus, how)
-        queue.add(line)
+        record.add(line)
     print(f"{_trees(line)}\n")
     say(f"pictures of the trees: {out / 'report.html'}")
 

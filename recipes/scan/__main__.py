@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.lines import read_lines
-from recipes.common import exact, lines, options
+from recipes.common import exact, options
 from recipes.common.exact import Flags, Training, size_flags
 from recipes.common.grid import Grid
 
@@ -33,7 +33,7 @@ _LINE = re.compile("IN: (.+) OUT: (.+)")
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run all unfinished trainings and write the table."""
-    parser = lines.make_parser(HERE, __doc__, "--data ~/scan --out ~/scan_runs")
+    parser = options.recipe_parser(HERE, __doc__, "--data ~/scan --out ~/scan_runs")
     contents = "tasks_train_SPLIT.txt and tasks_test_SPLIT.txt, plain or .gz"
     options.add_data(parser, contents, name=FOLDER)
     args = parser.parse_args(argv)
@@ -81,4 +81,4 @@ table = GRID.table
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(main, stopped=lines.STOPPED))
+    sys.exit(run_command(main, stopped=options.STOPPED))

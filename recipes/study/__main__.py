@@ -14,7 +14,7 @@ from hyptrans.evaluation import scores
 from hyptrans.support import steps
 from hyptrans.support.errors import run_command
 from hyptrans.support.extras import require
-from recipes.common import lines, options, results, scoring, translation
+from recipes.common import options, results, scoring, translation
 from recipes.common.settings import Flags, Model, read_models
 from recipes.common.translation import Run
 from recipes.multi30k_en_de import __main__ as multi30k
@@ -36,22 +36,19 @@ SEARCH = (5, "test")
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run all unfinished trainings and write tables and pictures."""
-    parser = lines.make_parser(HERE, __doc__, "--data ~/multi30k --out ~/study")
+    parser = options.recipe_parser(HERE, __doc__, "--data ~/multi30k --out ~/study")
     options.add_data(parser, multi30k.CONTENTS, name=multi30k.HERE.name)
     args = parser.parse_args(argv)
 
-    def command(training: Training) -> list[str]:
-        return _run_of(training, args).train(_model(training))
-
-    queue = lines.Queue(HERE, args, lambda found: trainings(found), _publish, command)
+    record = results.Record(HERE, args, trainings, _publish)
     if args.list:
-        queue.show()
+        record.show()
         return
     require("sacremoses", "data")
-    queue.run(partial(_score, args=args))
-    for line in _compared(queue.lines, args):
-        queue.add(line)
-    print(f"{queue.path}: every training is done")
+    record.complete(partial(_score, args=args))
+    for line in _compared(record.lines, args):
+        record.add(line)
+    print(f"{record.path}: every training is done")
 
 
 def _publish(found: results.Results) -> None:
@@ -72,12 +69,12 @@ def _score(training: Training, args: argparse.Namespace) -> dict[str, Any]:
     inputs = [path for pair in files.values() for path in pair]
     made = translation.step(command, prepare, args.out, [run.data], inputs=inputs, resumes=True)
     steps.run([made], run.out)
-    found, finished = lines.train(run, _model(training), args.out, made)
+    found, finished = translation.train(run, _model(training), args.out, made)
     of_training = {"name": name, **asdict(training), "threads": run.threads}
     line = {**of_training, "valid_perplexity": None, **found}
     if not finished:
         return line
-    line |= lines.translate(run, name, args.out, [SEARCH], validated=True)
+    line |= translation.translate(run, name, args.out, [SEARCH], validated=True)
     of = run.output(name, SEARCH), run.references()
     for key, metric in {"bleu": "bleu", "chrf": "chrf", "bleu_lowercased": scoring.TOKENS}.items():
         score = scoring.score(metric, *of, lowercase=lowercase)
@@ -139,4 +136,4 @@ def _run_of(training: Training, args: argparse.Namespace) -> Run:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(main, stopped=lines.STOPPED))
+    sys.exit(run_command(main, stopped=options.STOPPED))

@@ -6,6 +6,7 @@ grid of widths and models uses one tree; ten other trees test its findings.
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import sys
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from hyptrans.support.errors import run_command
 from hyptrans.support.tables import markdown
-from recipes.common import exact, lines, seeds
+from recipes.common import exact, options, seeds
 from recipes.common.exact import MODELS, TWINS, Flags, Results, Training, right, size_flags
 from recipes.common.grid import Grid
 from recipes.trees.tree import SEED, make_sets, make_tree
@@ -50,7 +51,7 @@ _FLAGS: Flags = {
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run all unfinished trainings and write the tables."""
-    parser = lines.make_parser(HERE, __doc__, "--out ~/trees")
+    parser = options.recipe_parser(HERE, __doc__, "--out ~/trees")
     exact.run(HERE, parser.parse_args(argv), trainings, cache(sets), table)
 
 
@@ -62,12 +63,14 @@ def sets(task: str) -> exact.Sets:
 
 def trainings(found: Results) -> list[Training]:
     """Return all trainings known so far: the grid, then the other trees at the best rates."""
+    cells = itertools.product(FOREST_CELLS, FOREST_MODELS)
+    choices = {(cell, model): GRID.choice(found, cell, model) for cell, model in cells}
     others = [
-        _training(model, cell, best[0].rate, stage=FOREST, tree=tree, seed=seed)
+        _training(model, cell, choice.best[0].rate, stage=FOREST, tree=tree, seed=seed)
         for tree in TREES
         for cell in FOREST_CELLS
         for model in FOREST_MODELS
-        if (best := GRID.best(found, cell, model)) and not GRID.is_open(found, cell, model)
+        if not (choice := choices[cell, model]).left
         for seed in TREE_SEEDS
     ]
     return [*GRID.trainings(found), *others]
@@ -131,4 +134,4 @@ def _by_tree(found: Results, cell: str, model: str) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(main, stopped=lines.STOPPED))
+    sys.exit(run_command(main, stopped=options.STOPPED))

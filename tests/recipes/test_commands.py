@@ -1,12 +1,14 @@
 """Commands of recipes: how they are recorded, what a log keeps, and who may run one."""
 
 import os
+from types import SimpleNamespace
 
 import pytest
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import take_lock
 from hyptrans.support.steps import run
+from recipes.common import translation
 from recipes.common.commands import execute, portable
 from recipes.common.translation import step
 
@@ -85,3 +87,13 @@ def test_a_step_runs_again_where_its_command_or_the_contents_of_its_inputs_chang
     assert counted(tmp_path, [source], "c", resumes=True) == ("bc", "aabc")
     (tmp_path / "out.txt").unlink()
     assert counted(tmp_path, [source], "c") == ("c", "aabcc")
+
+
+def test_checkpoints_without_a_note_are_refused_and_no_training_counts_as_diverged(tmp_path):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "checkpoint_last.pt").touch()
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "train_m.log").write_text("FloatingPointError: gradients are Nan/Inf\n")
+    run = SimpleNamespace(out=tmp_path, train=lambda model: ["fairseq-train"], threads=1)
+    with pytest.raises(UserError, match="holds a training by another command"):
+        translation.train(run, SimpleNamespace(name="m"), tmp_path, SimpleNamespace(settings={}))

@@ -12,6 +12,7 @@ from recipes.cogs import plan, table
 from recipes.common import exact, results
 from recipes.common.commands import portable
 from recipes.scan import __main__ as scan
+from recipes.study import __main__ as study
 from recipes.trees import __main__ as trees
 from recipes.trees import tree
 from tests.real_data import real_data
@@ -49,19 +50,6 @@ def test_matches_are_counted_word_for_word_in_all_and_by_kind(tmp_path):
         exact.matches(output, examples[:3])
 
 
-def test_the_twin_is_tried_first_and_helpful_changes_together():
-    assert {t.stage for t in plan.trainings([])} == {"twin"}
-    scores = {"plain": 40, "no_dropout": 45, "decay": 42, "small_batches": 40.9, "unscaled": None}
-    lines = all_done(
-        plan.trainings, lambda t: scores.get(t.setting, 60 if "+" in t.setting else 10)
-    )
-    together = {x["setting"] for x in lines if x["stage"] == "twin" and "+" in x["setting"]}
-    assert together == {"no_dropout+decay"}
-    rates = [t for t in plan.trainings(lines) if t.stage == "rates"]
-    assert {t.setting for t in rates} == {"no_dropout+decay"}
-    assert all(t.flags["--lr-scheduler"] == "polynomial_decay" for t in rates)
-
-
 def test_every_model_is_searched_and_trained_with_its_seeds_at_its_best_rate():
     lines = all_done(
         plan.trainings, lambda t: 50 - abs(t.rate - (0.03 if t.model == "sphere" else 2e-3))
@@ -84,21 +72,15 @@ def test_every_model_is_searched_and_trained_with_its_seeds_at_its_best_rate():
     curved = {(t.setting.split("+")[-1], t.flags.get("--curvature")) for t in spaces}
     assert curved == {("fixed", None), ("flat", "0.01")}
     long = [(t.setting, t.rate, t.seed) for t in spaces if t.updates == plan.FINAL_UPDATES]
-    named = (f"{plan.PLAIN}+{space}" for space in ("fixed", "flat"))
+    named = (f"{plan.SETTING}+{space}" for space in ("fixed", "flat"))
     assert long == [(name, 2e-3, seed) for name in named for seed in plan.SPACE_SEEDS]
 
 
-def test_a_model_has_the_flags_of_its_own_for_what_the_twin_is_tried_with():
-    flags = {
-        (model, setting): plan._trial("rates", model, setting, 1e-3, seed=1).flags
-        for model in ("euclidean_prenorm", "sphere")
-        for setting in ("plain", "sinusoidal", "unscaled", "two_tables")
-    }
-    assert flags["euclidean_prenorm", "sinusoidal"]["--arch"] == "transformer"
-    assert "--no-encoder-learned-pos" in flags["sphere", "sinusoidal"]
-    assert "--no-scale-embedding" in flags["euclidean_prenorm", "unscaled"]
-    assert flags["sphere", "unscaled"] == flags["sphere", "plain"]
-    assert "--share-all-embeddings" not in flags["sphere", "two_tables"]
+def test_twins_get_sinusoidal_positions_by_fairseqs_own_architecture():
+    flags = {model: plan.rates([], model).trials[0].flags for model in exact.MODELS}
+    for model in exact.MODELS:
+        assert flags[model].get("--arch") == ("transformer" if model in exact.TWINS else None)
+        assert ("--no-encoder-learned-pos" in flags[model]) == (model not in exact.TWINS)
 
 
 def test_the_unread_part_leaves_out_what_settings_are_chosen_by():
@@ -170,14 +152,14 @@ def test_a_curvature_whose_best_rate_is_at_an_edge_is_searched_on_and_marked_ope
         return 50 - 1e3 * abs(training.rate - (1e-3 if "flat" in training.setting else 2e-3))
 
     lines = all_done(plan.trainings, score)
-    flat = [x for x in lines if x["setting"] == f"{plan.PLAIN}+flat"]
+    flat = [x for x in lines if x["setting"] == f"{plan.SETTING}+flat"]
     short = [x["rate"] for x in flat if x["updates"] == plan.UPDATES]
     assert sorted(short) == [5e-4, 1e-3, 2e-3, 4e-3]
     assert "| flat | 0.001 | 3 |" in table.spaces(lines)
     early = [x for x in lines if x["rate"] != 5e-4]
     assert "| flat | (0.001) | 3 |" in table.spaces(early)
     named = [t for t in plan.trainings(early) if t.name not in {x["name"] for x in early}]
-    assert [(t.setting, t.rate) for t in named] == [(f"{plan.PLAIN}+flat", 5e-4)]
+    assert [(t.setting, t.rate) for t in named] == [(f"{plan.SETTING}+flat", 5e-4)]
 
 
 def test_other_trees_are_asked_at_the_grids_best_rates_and_tested_over_trees():
@@ -291,6 +273,12 @@ def test_a_recipe_runs_from_its_tree_to_its_table_and_goes_on(tmp_path, monkeypa
         trees.main(["--out", str(tmp_path), "--only", "nonsense"])
 
 
+def test_every_recorded_training_that_a_plan_names_is_done(capsys):
+    for recipe, least in ((cogs, 40), (scan, 8), (study, 85), (trees, 200)):
+        recipe.main(["--write-readme", "--list"])
+        assert capsys.readouterr().out.count("  done\n") >= least
+
+
 def test_commands_are_those_of_the_recorded_trainings():
     """What is new reproduces what is recorded, word for word but for folders of machines."""
     recipes = {"cogs": plan.trainings, "trees": trees.trainings, "scan": scan.GRID.trainings}
@@ -298,7 +286,8 @@ def test_commands_are_those_of_the_recorded_trainings():
         lines = results.read_lines(RECIPES / name / "results.jsonl")
         known = {line["name"]: line for line in lines if "command" in line}
         again = [one for one in trainings(lines) if one.name in known]
-        assert len(again) > 0.8 * len([x for x in known.values() if x["stage"] != "longer"])
+        planned = [x for x in known.values() if x["stage"] not in ("longer", "twin")]
+        assert len(again) > 0.8 * len(planned)
         for one in again:
             run, model = exact.run_of(one, Path("out"), threads=1)
             wanted = known[one.name]["command"].replace(" --cpu", "")

@@ -236,7 +236,7 @@ def test_a_model_without_settings_is_an_error(recipe, names, message):
 @pytest.mark.parametrize("recipe", ["cogs", "trees", "scan"])
 def test_flags_of_exact_tasks_are_understood_and_make_a_model(recipe, name):
     training = {
-        "cogs": lambda: plan._trial("rates", name, "sinusoidal", 1e-3, seed=1),
+        "cogs": lambda: plan.rates([], name).trials[0],
         "trees": lambda: trees._training(name, "d16", 1e-2),
         "scan": lambda: scan._training(name, "length", 1e-3),
     }[recipe]()

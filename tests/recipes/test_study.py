@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from hyptrans.support.errors import UserError
-from recipes.common import commands, lines, results, translation
+from recipes.common import commands, results, translation
 from recipes.common.commands import portable
 from recipes.common.settings import FILE
 from recipes.multi30k_en_de import __main__ as multi30k
@@ -108,7 +108,7 @@ def test_commands_are_those_of_the_recorded_trainings():
     known = {x["name"]: x["command"] for x in recorded if "command" in x}
     again = [one for one in plan.trainings(recorded) if one.name in known]
     assert len(again) > 85
-    args = study.lines.make_parser(study.HERE, None, "").parse_args(["--out", "out"])
+    args = study.options.recipe_parser(study.HERE, None, "").parse_args(["--out", "out"])
     for one in again:
         command = portable(study._run_of(one, args).train(study._model(one)), Path("out"))
         wanted = known[one.name].removeprefix("OMP_NUM_THREADS=1 ").replace(" --cpu", "")
@@ -172,7 +172,7 @@ def test_the_summary_has_p_by_seeds_its_floor_and_the_commits():
 def test_averages_are_compared_once_all_seeds_are_there_and_shown(tmp_path, monkeypatch):
     found = all_done(perplexity_of)
     averaged = [t for t in plan.trainings(found) if t.stage == plan.AVERAGED]
-    args = study.lines.make_parser(study.HERE, None, "").parse_args(["--out", str(tmp_path)])
+    args = study.options.recipe_parser(study.HERE, None, "").parse_args(["--out", str(tmp_path)])
     run = study._run_of(averaged[0], args)
     run.references().parent.mkdir(parents=True)
     run.references().write_text("ein alter Hund rennt\n" * 5)
@@ -336,4 +336,3 @@ def test_a_training_that_diverged_is_a_line_without_scores(tmp_path, monkeypatch
     (line,) = results.read_lines(tmp_path / "results.jsonl")
     assert line["valid_perplexity"] is None
     assert "| hvt | 9 | 0.1 | 1, 1 diverged |" in study.table([line])
-    assert lines.RESULTS == "results.jsonl"
