@@ -1,27 +1,38 @@
 """A translation model of this package as a model of the library transformers."""
 
+import copy
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from transformers import GenerationConfig, GenerationMixin, PreTrainedModel
+from transformers import (
+    GenerationConfig,
+    GenerationMixin,
+    PreTrainedModel,
+    StoppingCriteria,
+    StoppingCriteriaList,
+)
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.inference import architecture
-from hyptrans.inference.describe import embedding_space
+from hyptrans.inference.describe import embedding_space, parameter_count
 from hyptrans.inference.load import read
 from hyptrans.inference.options import BEAM
+from hyptrans.inference.sharing import card, folder
 from hyptrans.seq2seq.version import KEY, this_version
 from hyptrans.support.errors import UserError
+from hyptrans.support.files import write_whole
+from hyptrans.transformers import generation
 from hyptrans.transformers.cache import HyptransCache
 from hyptrans.transformers.configuration import HyptransConfig
-from hyptrans.transformers.encoding import Encode, EncoderOutput, of_each
+from hyptrans.transformers.encoding import Encode, EncoderOutput, embedded, of_each
 
 IGNORED = -100
 """A label that adds no loss."""
@@ -30,6 +41,11 @@ LONGEST = 200
 OFF = 1e-5
 """How far a point may be off its space, relative to its squared time: 100 times the rounding."""
 _DTYPES = (torch.float32, torch.float64, torch.bfloat16)
+_REFUSED = {
+    *("attn_implementation", "device_map", "load_in_4bit", "load_in_8bit", "output_loading_info"),
+    *("quantization_config", "subfolder", "torch_dtype", "tp_plan"),
+}
+"""Options of the library's loader that this one lacks."""
 
 
 class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
@@ -92,8 +108,11 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
             options: further options of the library's loader, which have no effect here.
 
         Raises:
-            UserError: there is no such model, its files are damaged, or the precision is unknown.
+            UserError: there is no such model, its files are damaged, the precision is unknown, or
+                this loader lacks an option.
         """
+        for name in sorted(_REFUSED & {name for name, value in options.items() if value}):
+            raise UserError(f"models of hyptrans are loaded without {name}: leave it out")
         found = read(pretrained_model_name_or_path, revision=revision, token=token)
         if dtype == "auto":
             kind = next(t.dtype for t in found.parameters.values() if t.is_floating_point())
@@ -109,6 +128,8 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         own = HyptransConfig.of_contents(found)
         own.options = dict(chosen)
         model: Any = cls(own, core.requires_grad_())
+        stored = generation.read(Path(found.place), len(found.dictionaries[1]))
+        model.generation_config = stored or model.generation_config
         return model.to(wanted).eval()
 
     def forward(
@@ -121,6 +142,8 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         encoder_outputs: Any = None,
         cache: Any = None,
         past_key_values: Any = None,
+        inputs_embeds: Tensor | None = None,
+        decoder_inputs_embeds: Tensor | None = None,
         use_cache: bool | None = None,
         num_items_in_batch: Any = None,
         output_attentions: bool | None = None,
@@ -138,6 +161,9 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
             encoder_outputs: the output of ``get_encoder()``, instead of ``input_ids``.
             cache: state of earlier tokens; ``decoder_input_ids`` then has only new ones.
             past_key_values: another name for ``cache``.
+            inputs_embeds: outputs ``[B, S, D]`` of ``get_input_embeddings()``, instead of tokens;
+                points if the table's outputs are points.
+            decoder_inputs_embeds: the same for the target, ``[B, T, D]``, without a cache.
             use_cache: return a cache.
             num_items_in_batch: divisor of the summed loss; by default the number of labels.
             output_attentions: return the weights of each layer and head: source ``[B, H, S, S]``,
@@ -146,8 +172,8 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
             return_dict: return an output with names (default), or a tuple if False.
 
         Raises:
-            UserError: source or target is missing, or a target used with a cache is padded on the
-                left.
+            UserError: source or target is missing or given twice, or a target used with a cache is
+                padded on the left.
         """
         if self.training:
             self._check_points()
@@ -158,9 +184,14 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
             output_hidden_states = self.config.output_hidden_states
         if encoder_outputs is None:
             encoder_outputs = self.get_encoder()(
-                input_ids, attention_mask, output_attentions, output_hidden_states
+                *(input_ids, attention_mask, output_attentions, output_hidden_states),
+                inputs_embeds=inputs_embeds,
             )
-        if decoder_input_ids is None:
+        if decoder_inputs_embeds is not None:
+            if use_cache or cache is not None:
+                raise UserError("decoder_inputs_embeds go without a cache: say use_cache=False")
+            decoder_input_ids = self.stand_in(decoder_input_ids, decoder_inputs_embeds)
+        elif decoder_input_ids is None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         tokens = self.padded(decoder_input_ids, decoder_attention_mask)
         new, memory = tokens.size(1), encoder_outputs[0]
@@ -172,10 +203,11 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         if cache is not None:
             logits = self._step(tokens, memory, padding, cache)
             tokens = cache.tokens
-        if output_attentions:
-            states, own, cross = self.decoder.attentions(tokens, memory, padding)
-        elif cache is None or output_hidden_states:
-            states = self.decoder(tokens, memory, padding)
+        with embedded(self.decoder.embed_tokens, decoder_inputs_embeds):
+            if output_attentions:
+                states, own, cross = self.decoder.attentions(tokens, memory, padding)
+            elif cache is None or output_hidden_states:
+                states = self.decoder(tokens, memory, padding)
         if cache is None:
             logits = self.decoder.logits(states[-1], None)
         made = Seq2SeqLMOutput(
@@ -274,6 +306,52 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
                         'hyptrans.optim.RiemannianAdam, or with embedding_storage="space"'
                     )
 
+    def stand_in(self, tokens: Tensor | None, vectors: Tensor) -> Tensor:
+        """Return tokens, none of them padding, to stand for vectors ``[B, T, D]``."""
+        if tokens is not None:
+            raise UserError("a model takes input_ids or inputs_embeds, not both")
+        return torch.full(vectors.shape[:2], self.config.eos_token_id, device=vectors.device)
+
+    def save_pretrained(
+        self, save_directory: str | os.PathLike[str], *given: Any, **more: Any
+    ) -> Any:
+        """Write the library's files, and a card unless one exists or the languages are unknown."""
+        super().save_pretrained(save_directory, *given, **more)
+        place, known = Path(save_directory), hasattr(self.config, "languages")
+        if known and more.get("is_main_process", True) and not (place / folder.CARD).exists():
+            write_whole(place / folder.CARD, self._card(place.resolve().name))
+
+    def _card(self, name: str) -> str:
+        named = str(next(self.parameters()).dtype).removeprefix("torch.")
+        return card.make(
+            name,
+            folder=name,
+            architecture=self.config.architecture,
+            languages=self.config.languages,
+            facts=getattr(self.config, "facts", {}),
+            spaces=self.encoder.state_spaces(),
+            parameters=parameter_count(self),
+            precision=named,
+        )
+
+    def _get_stopping_criteria(
+        self, generation_config: Any, stopping_criteria: Any, tokenizer: Any = None
+    ) -> Any:
+        """Handle ``stop_strings`` here: the library would use the source's dictionary for them."""
+        strings, own = generation_config.stop_strings, StoppingCriteriaList(stopping_criteria or ())
+        if strings is not None and tokenizer is not None:
+            generation_config = copy.copy(generation_config)
+            generation_config.stop_strings = None
+            own.append(_StopStrings([strings] if isinstance(strings, str) else strings, tokenizer))
+        made: Any = super()._get_stopping_criteria  # type: ignore[misc]
+        return made(generation_config, own, tokenizer)
+
+    def prepare_inputs_for_generation(
+        self, *given: Any, tokenizer: Any = None, **kwargs: Any
+    ) -> Any:  # the library asks for the name kwargs
+        """Return the library's inputs for ``forward``, which has no use for the tokenizer."""
+        return super().prepare_inputs_for_generation(*given, **kwargs)
+
     def _init_weights(self, module: Any) -> None:
         """Do nothing: a model's parts initialize themselves as their papers say."""
 
@@ -281,6 +359,18 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
     def _supports_default_dynamic_cache(cls) -> bool:
         # generate uses the cache that the first step returns
         return False
+
+
+class _StopStrings(StoppingCriteria):
+    """Ends a hypothesis as soon as its text contains one of the strings."""
+
+    def __init__(self, strings: Sequence[str], tokenizer: Any) -> None:
+        self.strings, self.tokenizer = strings, tokenizer
+
+    def __call__(self, input_ids: Tensor, scores: Any, **_: Any) -> Any:
+        texts = self.tokenizer.batch_decode(input_ids, skip_special_tokens=True)
+        found = [any(string in text for string in self.strings) for text in texts]
+        return torch.tensor(found, device=input_ids.device)
 
 
 def _again(layer: Any, checkpoint: Callable[..., Any], *given: Any) -> Any:

@@ -1,9 +1,13 @@
 """What users of the library transformers expect of any model: inputs, names, saving, hashes."""
 
 import logging
+import os
 
 import pytest
 import torch
+
+import hyptrans
+from hyptrans.support.errors import UserError
 
 TEXT = "Tom saw it yesterday evening."
 
@@ -20,6 +24,44 @@ def test_past_key_values_is_another_name_of_the_cache(model, given):
         second = model(**given, decoder_input_ids=tokens[:, 2:], past_key_values=first.cache)
         wanted = model(**given, decoder_input_ids=tokens).logits
     torch.testing.assert_close(second.logits[:, -1], wanted[:, -1], rtol=1e-4, atol=1e-4)
+
+
+def test_embeddings_in_place_of_tokens_give_the_same_and_have_gradients(model, given):
+    tokens = torch.tensor([[2, 9, 1], [2, 8, 6]])
+    mask = tokens.ne(1).long()
+    wanted = model(**given, decoder_input_ids=tokens).logits
+    source = model.get_input_embeddings()(given.input_ids).detach().requires_grad_()
+    target = model.decoder.embed_tokens(tokens).detach().requires_grad_()
+    found = model(
+        inputs_embeds=source,
+        attention_mask=given.attention_mask,
+        decoder_inputs_embeds=target,
+        decoder_attention_mask=mask,
+    ).logits
+    real = mask.bool()
+    torch.testing.assert_close(found[real], wanted[real])
+    found[real].logsumexp(-1).sum().backward()
+    assert source.grad[given.attention_mask.bool()].norm(dim=-1).min() > 0
+    assert target.grad[real].norm(dim=-1).min() > 0
+    assert source.grad[given.attention_mask.eq(0)].eq(0).all()
+    # the tables are used again afterwards
+    assert torch.equal(model(**given, decoder_input_ids=tokens).logits, wanted)
+
+
+def test_generate_takes_embeddings_of_the_source(model, given, tokenizer):
+    made = model.generate(
+        inputs_embeds=model.get_input_embeddings()(given.input_ids),
+        attention_mask=given.attention_mask,
+    )
+    assert torch.equal(made, model.generate(**given))
+
+
+def test_tokens_and_embeddings_do_not_go_together(model, given):
+    vectors = model.get_input_embeddings()(given.input_ids)
+    with pytest.raises(UserError, match="input_ids or inputs_embeds, not both"):
+        model(**given, inputs_embeds=vectors, decoder_input_ids=given.input_ids)
+    with pytest.raises(UserError, match="decoder_inputs_embeds go without a cache"):
+        model(**given, decoder_inputs_embeds=vectors, use_cache=True)
 
 
 def test_a_translation_may_end_right_after_its_prefix(model, ours, tokenizer):
@@ -39,6 +81,19 @@ def test_generate_logs_no_warning(model, given, caplog):
     finally:
         logger.removeHandler(caplog.handler)
     assert [record.getMessage() for record in caplog.records] == []
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_stop_strings_end_a_translation(model, tokenizer, beams):
+    given = tokenizer([TEXT], return_tensors="pt")
+    whole = tokenizer.batch_decode(model.generate(**given), skip_special_tokens=True)[0]
+    stop = whole.split()[2]
+    made = model.generate(**given, num_beams=beams, stop_strings=[stop], tokenizer=tokenizer)
+    found = tokenizer.batch_decode(made, skip_special_tokens=True)[0]
+    assert stop in found
+    assert len(found) < len(whole)
+    with pytest.raises(ValueError, match="tokenizer"):
+        model.generate(**given, stop_strings=[stop])
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
@@ -67,3 +122,31 @@ def test_a_model_of_the_package_is_found_by_its_name_without_the_hub(library, mo
     for auto in (library.AutoModelForSeq2SeqLM, library.AutoModel):
         assert auto.from_pretrained("tatoeba-en-de").config.architecture.startswith("hybonet")
     assert library.AutoConfig.from_pretrained("tatoeba-en-de").model_type == "hyptrans"
+
+
+def test_a_saved_model_has_a_card_and_keeps_one_that_is_there(model, tokenizer, tmp_path):
+    model.save_pretrained(tmp_path)
+    card = (tmp_path / "README.md").read_text()
+    assert "Translates from `en` to `de`: `hybonet_plus_iwslt_d64` of hyptrans" in card
+    assert f'hyptrans.load("{tmp_path.name}")' in card
+    (tmp_path / "README.md").write_text("mine")
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    assert (tmp_path / "README.md").read_text() == "mine"
+    assert "README.md" in os.listdir(tmp_path)
+    assert hyptrans.load(tmp_path).translate("Good night.") == "Gute Nacht!"
+
+
+def test_messages_name_options_as_python_does(tokenizer):
+    from hyptrans.transformers import HyptransConfig, HyptransForConditionalGeneration
+
+    sizes = {"encoder_embed_dim": 10, "encoder_attention_heads": 4}
+    config = HyptransConfig.of(tokenizer, "hybonet_tiny", **sizes)
+    with pytest.raises(
+        UserError, match="encoder_embed_dim 10 is not divisible by encoder_att"
+    ) as no:
+        HyptransForConditionalGeneration(config)
+    assert "--" not in str(no.value)
+    with pytest.raises(UserError, match="one dictionary for both languages") as no:
+        HyptransConfig.of(tokenizer, "hybonet_tiny", share_all_embeddings=True)
+    assert "--" not in str(no.value)

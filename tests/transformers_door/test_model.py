@@ -194,5 +194,7 @@ def test_what_cannot_be_is_refused(model, library, place, tokenizer):
         model(given.input_ids, decoder_input_ids=padded, use_cache=True)
     with pytest.raises(UserError, match="dtype must be float32, float64 or bfloat16, got float16"):
         library.AutoModelForSeq2SeqLM.from_pretrained(place, dtype="float16")
+    with pytest.raises(UserError, match="loaded without device_map: leave it out"):
+        library.AutoModelForSeq2SeqLM.from_pretrained(place, device_map="auto")
     with pytest.raises(UserError, match="hyptrans export"):
         library.AutoModelForSeq2SeqLM.from_config(type(model.config)(architecture="hybonet_tiny"))

@@ -1,6 +1,8 @@
 """What the library saves is a model folder."""
 
+import json
 import resource
+import shutil
 
 import pytest
 import torch
@@ -18,12 +20,14 @@ def save(model, tokenizer, out):
 def test_a_saved_model_is_read_by_both_doors(model, tokenizer, library, ours, tmp_path):
     with torch.no_grad():
         next(model.parameters()).mul_(1.25)
+    model.generation_config.num_beams = 2
     out = save(model, tokenizer, tmp_path / "saved")
     again = hyptrans.load(out)
     assert again.translate("Good night.") == "Gute Nacht!"
     # the scores of another model are not kept
     assert set(again.facts) == {"dataset", "license"} < set(ours.facts)
     both = library.AutoModelForSeq2SeqLM.from_pretrained(out)
+    assert both.generation_config.num_beams == 2
     for name, tensor in model.state_dict().items():
         assert torch.equal(again.model.state_dict()[name], tensor), name
         assert torch.equal(both.state_dict()[name], tensor), name
@@ -52,6 +56,16 @@ def test_a_new_model_with_wrong_options_is_refused(tokenizer):
         HyptransConfig.of(tokenizer, "hybonet_tiny", share_all_embeddings=True)
 
 
+def test_a_model_without_a_tokenizer_is_saved_without_a_card(library, tmp_path):
+    from hyptrans.transformers import HyptransConfig, HyptransForConditionalGeneration
+
+    sizes = {"source_vocab_size": 12, "vocab_size": 12}
+    config = HyptransConfig(architecture="han_tiny", options={}, **sizes)
+    HyptransForConditionalGeneration(config).save_pretrained(tmp_path)
+    assert (tmp_path / "model.safetensors").is_file()
+    assert not (tmp_path / "README.md").exists()
+
+
 def test_a_full_disk_leaves_the_subword_model_that_was_there(tokenizer, tmp_path):
     """Of one that is larger than both dictionaries."""
     tokenizer.save_vocabulary(tmp_path)
@@ -65,3 +79,40 @@ def test_a_full_disk_leaves_the_subword_model_that_was_there(tokenizer, tmp_path
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert (tmp_path / "sentencepiece.model").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"num_beams": ' + " " * (2 << 20) + "2}", "has more than 1,048,576 bytes"),
+        ("{", "no object of JSON|Expecting"),
+        ("[" * 100_000, "brackets"),
+        ('{"num_beams": "2"}', "num_beams"),
+        ('{"num_beams": 1000000000}', "num_beams"),
+        ('{"max_length": true}', "max_length"),
+        ('{"length_penalty": NaN}', "length_penalty"),
+        ('{"suppress_tokens": [1, "x"]}', "suppress_tokens"),
+        ('{"eos_token_id": 900000}', "eos_token_id"),
+        ('{"validate": 3}', "has no option 'validate'"),
+        ('{"watermarking_config": {"x": 1}}', "has no option 'watermarking_config'"),
+    ],
+)
+def test_wrong_options_of_a_strangers_generation_are_refused(text, message, place, tmp_path):
+    from hyptrans.transformers import HyptransForConditionalGeneration
+
+    shutil.copytree(place, tmp_path / "model")
+    path = tmp_path / "model" / "generation_config.json"
+    path.write_text(text)
+    with pytest.raises(UserError, match=rf"generation_config\.json.*({message})"):
+        HyptransForConditionalGeneration.from_pretrained(tmp_path / "model")
+
+
+def test_options_of_generation_are_kept(model, tokenizer, library, tmp_path):
+    told = {"length_penalty": 0.6, "no_repeat_ngram_size": 3, "max_length": 77, "num_beams": 3}
+    told |= {"do_sample": True, "temperature": 0.5, "top_k": 20, "suppress_tokens": [1, 5]}
+    for name, value in told.items():
+        setattr(model.generation_config, name, value)
+    out = save(model, tokenizer, tmp_path)
+    assert told.items() <= json.loads((out / "generation_config.json").read_text()).items()
+    again = library.AutoModelForSeq2SeqLM.from_pretrained(out).generation_config
+    assert again.to_dict() == model.generation_config.to_dict()

@@ -1,12 +1,17 @@
 """Seq2SeqTrainer trains our models, and goes on where it was stopped."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
 from hyptrans.support.errors import UserError
-from tests.transformers_door.training import make_trainer, rows_of
+from tests.probing.helpers.model import prepared_folder
+from tests.probing.helpers.model import sentences as drawn
+from tests.transformers_door.training import fairseq_flags, make_trainer, rows_of
 
 pytest.importorskip("accelerate")
 ROOT = Path(__file__).parents[2]
@@ -42,6 +47,91 @@ def test_a_resumed_training_ends_in_the_same_bits(tokenizer, sentences, tmp_path
         first["decoder.embed_tokens.weight"], ends[0]["decoder.embed_tokens.weight"]
     )
     assert all(torch.equal(ends[1][key], value) for key, value in ends[0].items())
+
+
+def losses_of_fairseq(data, initial, batches, flags):
+    """Of each update of a training that goes over the batches in turn."""
+    from fairseq.data.language_pair_dataset import collate
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+    from fairseq.logging import metrics
+    from fairseq.options import get_training_parser, parse_args_and_arch
+    from fairseq.tasks import setup_task
+    from fairseq.trainer import Trainer
+
+    args = parse_args_and_arch(get_training_parser(), [str(data / "data-bin"), *flags])
+    cfg, found = convert_namespace_to_omegaconf(args), []
+    task = setup_task(cfg.task)
+    model = task.build_model(cfg.model)
+    model.load_state_dict(initial)
+    trainer = Trainer(cfg, task, model, task.build_criterion(cfg.criterion))
+    step = task.train_step
+
+    def noted(*given, **options):
+        made = step(*given, **options)
+        found.append(float(made[2]["loss"] / made[1]))
+        return made
+
+    task.train_step = noted
+    for update in range(cfg.optimization.max_update):
+        pairs = [
+            {
+                "id": i,
+                "source": torch.tensor(row["input_ids"]),
+                "target": torch.tensor(row["labels"]),
+            }
+            for i, row in enumerate(batches[update % len(batches)])
+        ]
+        with metrics.aggregate(new_root=True):
+            trainer.train_step([collate(pairs, pad_idx=1, eos_idx=2, left_pad_target=False)])
+    return found
+
+
+@pytest.mark.parametrize("points", [False, True])
+def test_every_update_has_the_loss_that_fairseq_has(points, library, tmp_path, monkeypatch):
+    from hyptrans.transformers import HyptransTokenizer
+
+    data, texts = prepared_folder(tmp_path / "data"), drawn(48, seed=11)
+    tokenizer = HyptransTokenizer.from_data(data, "en", "de")
+    rows = rows_of(tokenizer, texts)
+    training, how = ("hybonet_plus_tiny", 12), {"points": points, "warmup": 4}
+    chosen = {"per_device_train_batch_size": 16, "logging_steps": 1, "save_strategy": "no"}
+    trainer = make_trainer(tokenizer, rows, tmp_path / "out", *training, **how, **chosen)
+    in_order = torch.utils.data.SequentialSampler(rows)
+    monkeypatch.setattr(trainer, "_get_train_sampler", lambda *_: in_order)
+    initial = {name: value.clone() for name, value in trainer.model.state_dict().items()}
+    trainer.train()
+    found = [line["loss"] for line in trainer.state.log_history if "loss" in line]
+
+    batches = [rows[start : start + 16] for start in range(0, 48, 16)]
+    wanted = losses_of_fairseq(data, initial, batches, fairseq_flags(*training, **how))
+    assert found == pytest.approx(wanted, rel=1e-5)
+    assert len(found) == 12
+    assert found[-1] < 0.9 * found[0]
+
+
+@pytest.mark.slow
+# the library's smoothing adds up in float32
+@pytest.mark.parametrize(("smoothing", "close"), [(0.0, 1e-9), (0.1, 1e-6)])
+def test_two_processes_or_batches_are_one(tmp_path, smoothing, close):
+    ends = []
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    for processes, batches in ((1, 1), (2, 1), (1, 2)):
+        launch = ["-m", "torch.distributed.run", "--nproc-per-node", processes, "--standalone"]
+        out = tmp_path / f"{processes}-{batches}"
+        given = [
+            "-m",
+            "tests.transformers_door.training",
+            out,
+            8 // processes // batches,
+            batches,
+            smoothing,
+        ]
+        command = [sys.executable, *map(str, [*launch, *given])]
+        subprocess.run(command, check=True, env=environment, capture_output=True)
+        ends.append(torch.load(out / "end.pt"))
+    for name, tensor in ends[0].items():
+        for other in ends[1:]:
+            torch.testing.assert_close(other[name], tensor, rtol=0, atol=close)
 
 
 def small_trainer(tokenizer, sentences, out, *, arch="hybonet_tiny", storage="space", **chosen):

@@ -1,5 +1,8 @@
 """A training of the library's own Seq2SeqTrainer, with fairseq's loss and Riemannian Adam."""
 
+from pathlib import Path
+
+import torch
 import transformers
 
 from hyptrans.optim import RiemannianAdam
@@ -39,3 +42,39 @@ def make_trainer(tokenizer, rows, out, arch, updates, *, points=False, warmup=10
         processing_class=tokenizer,
         optimizers=(optimizer, schedule),
     )
+
+
+def fairseq_flags(arch, updates, *, points=False, warmup=100):
+    """The same training by ``fairseq-train``."""
+    flags = {
+        **{"user-dir": "hyptrans", "arch": arch, "dropout": 0, "seed": 1, "max-tokens": 2048},
+        **{"optimizer": "riemannian_adam", "lr": RATE, "adam-betas": BETAS, "clip-norm": CLIP},
+        **{"criterion": "label_smoothed_cross_entropy", "label-smoothing": SMOOTHING},
+        **{"lr-scheduler": "polynomial_decay", "warmup-updates": warmup},
+        **dict.fromkeys(("max-update", "total-num-update"), updates),
+        "embedding-storage": "manifold" if points else "space",
+    }
+    return ["--cpu", *(str(word) for name, value in flags.items() for word in (f"--{name}", value))]
+
+
+def train_shared(out, size, batches, smoothing):
+    """What each process of a distributed training runs; the first one writes the parameters."""
+    from hyptrans.inference.load import SHIPPED
+    from hyptrans.transformers import HyptransTokenizer
+
+    tokenizer = HyptransTokenizer.from_pretrained(SHIPPED / "tatoeba-en-de")
+    what = ("sleep", "saw it today", "laugh")
+    rows = rows_of(tokenizer, [f"{who} {one}." for who in ("Tom", "We") for one in what]) * 4
+    chosen = {"gradient_accumulation_steps": int(batches), "save_strategy": "no"}
+    chosen |= {"per_device_train_batch_size": int(size), "label_smoothing_factor": float(smoothing)}
+    trainer = make_trainer(tokenizer, rows, out, "hybonet_tiny", 4, **chosen)
+    trainer.model.double()
+    trainer.train()
+    if trainer.is_world_process_zero():
+        torch.save(trainer.model.state_dict(), Path(out) / "end.pt")
+
+
+if __name__ == "__main__":
+    import sys
+
+    train_shared(*sys.argv[1:])
