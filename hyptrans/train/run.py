@@ -142,8 +142,6 @@ class Run:
             warmup_steps=chosen.warmup_updates,
             weight_decay=chosen.weight_decay,
             max_grad_norm=chosen.clip_norm,
-            eval_strategy="steps",
-            eval_steps=chosen.validate_interval_updates,
             save_steps=chosen.save_interval_updates,
             save_total_limit=1,
             logging_steps=chosen.log_interval,
@@ -243,7 +241,7 @@ class Run:
 
 
 class Validations(TrainerCallback):
-    """Keeps parameters of validations, and stops a training that no longer improves.
+    """Validates at ends of epochs, keeps parameters, and stops what no longer improves.
 
     Every process counts for itself, so that all of them stop together; only the first one writes.
 
@@ -263,6 +261,13 @@ class Validations(TrainerCallback):
         # validations after the save from which the run resumes are repeated
         scored = (line for line in state.log_history if "eval_bleu" in line)
         self.bleu = {line["step"]: line["eval_bleu"] for line in scored}
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        since = state.global_step - max(self.bleu, default=0)
+        control.should_evaluate = since >= self.settings.validate_interval_updates
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        control.should_evaluate |= state.global_step == self.settings.max_update
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         self.bleu[state.global_step] = given["metrics"]["eval_bleu"]

@@ -70,7 +70,9 @@ class Settings:
         "validations without a better BLEU before the training stops; 0: never",
         type=_below(math.inf, int),
     )
-    validate_interval_updates: int = setting(200, "updates between two validations")
+    validate_interval_updates: int = setting(
+        200, "fewest updates between two validations, which come at ends of epochs"
+    )
     save_interval_updates: int = setting(
         500, "updates between two saves, the most that a kill loses"
     )

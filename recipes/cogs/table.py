@@ -28,6 +28,8 @@ PUBLISHED = "published"
 _OTHERS, _ALL = "lex_acc", "overall_acc"
 LEAST_SEEDS = 3
 """Fewest seeds of the twin for comparison, if at least one twin has this many."""
+TESTED = "hybonet_plus"
+"""The model whose kinds of generalization are compared with the twin's."""
 _OF_A_KIND = 1000
 """Sentences of each kind in the generalization set."""
 
@@ -40,14 +42,22 @@ def table(lines: Results) -> str:
     return "\n\n".join(filter(None, parts)) or results.NOT_MEASURED
 
 
-def unread(line: Mapping[str, Any]) -> float:
+def unread(line: Mapping[str, Any], kind: str = "all") -> float:
     """Return the percent of right answers on the sentences that chose no setting."""
-    whole, part = right(line, GEN), right(line, DEV)
+    whole, part = right(line, GEN, kind), right(line, DEV, kind)
     return float(whole * _OF_A_KIND - part * PER_KIND) / (_OF_A_KIND - PER_KIND)
 
 
 def _published(lines: Results) -> Results:
     return next((line["seeds"] for line in lines if line["name"] == PUBLISHED), [])
+
+
+def _twin(found: Results) -> str:
+    """Return the baseline Transformer that is better on the sentences that choose settings."""
+    dev = by_model(found, partial(right, subset=DEV))
+    trained = [model for model in TWINS if model in dev]
+    several = [model for model in trained if len(dev[model]) >= LEAST_SEEDS] or trained
+    return max(several, key=lambda model: statistics.fmean(dev[model]), default="")
 
 
 def means(lines: Results) -> str:
@@ -56,10 +66,7 @@ def means(lines: Results) -> str:
     if not found:
         return results.NOT_MEASURED
     gen, rest = by_model(found, partial(right, subset=GEN)), by_model(found, unread)
-    test, dev = (by_model(found, partial(right, subset=one)) for one in (TEST, DEV))
-    trained = [model for model in TWINS if model in gen]
-    twins = [model for model in trained if len(dev[model]) >= LEAST_SEEDS] or trained
-    twin = max(twins, key=lambda model: statistics.fmean(dev[model]), default="")
+    test, twin = by_model(found, partial(right, subset=TEST)), _twin(found)
     p = seeds.against(twin, rest)
     line_of = {line["model"]: line for line in sorted(found, key=lambda one: bool(one["exact"]))}
     rows = []
@@ -89,16 +96,26 @@ def _kinds(lines: Results) -> str:
     kinds = {kind for line in found if line["exact"] for kind in line["exact"][GEN]} - {"all"}
     models = list(by_model(found, lambda line: 0.0))
     named = sorted(kind for kind in kinds if published and kind in published[0])
+    twin, p = _twin(found), {}
+    if {twin, TESTED} <= set(models):
+        for kind in sorted(kinds):
+            rest = by_model(found, partial(unread, kind=kind))
+            p[kind] = seeds.permutation(rest[TESTED], rest[twin])
+        p = seeds.holm(p)
     rows = []
     for kind in [*named, *sorted(kinds.difference(named))]:
         of = by_model(found, partial(right, subset=GEN, kind=kind))
         theirs = seeds.spread([seed[kind] for seed in published]) if kind in named else ""
-        rows.append([kind, *(seeds.spread(of[model]) for model in models), theirs])
-    shown = markdown(["kind", *models, PUBLISHED], rows)
-    if not published:
-        return shown
-    lexical = statistics.fmean(seed[_OTHERS] for seed in published)
-    return f"{shown}\n\nPublished: {lexical:.1f} on average in the kinds without a figure."
+        shown = [seeds.spread(of[model]) for model in models]
+        rows.append([kind, *shown, f"{p[kind]:.3f}" if kind in p else "", theirs])
+    about = (
+        f"p: of the difference between `{TESTED}` and `{twin}` on the unread part, by permutation "
+    )
+    about += f"of seeds, two-sided, Holm's correction over the {len(kinds)} kinds."
+    if published:
+        lexical = statistics.fmean(seed[_OTHERS] for seed in published)
+        about += f" Published: {lexical:.1f} on average in the kinds without a figure."
+    return f"{markdown(['kind', *models, 'p', PUBLISHED], rows)}\n\n{about}"
 
 
 def spaces(lines: Results) -> str:

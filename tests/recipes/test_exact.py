@@ -22,6 +22,7 @@ from tests.recipes.scripts import RECIPES
 def line_of(training, score):
     found = {"gen_dev": {"all": score}, "valid": {"all": score}, "test": {"all": score}}
     found["gen"] = {"all": score, "pp_recursion": 8.0}
+    found["gen_dev"]["pp_recursion"] = 8.0
     fields = ("stage", "model", "setting", "rate", "updates", "seed", "name", "task")
     line = {name: getattr(training, name) for name in fields}
     line |= {"curve": [[10, 1.5]], "updates_per_second": 9.0, "commit": "a" * 40}
@@ -96,11 +97,25 @@ def test_tables_show_published_figures_and_a_row_for_the_twin_with_norms():
     assert "| published |  |  | 2 | 80.0 ± 0.0 |" in shown
     assert "| euclidean_postnorm | 1,000 | 0.001 | 15 | 50.0 ± 0.0 |" in shown
     of_each = "8.0 ± 0.0 | " * len(exact.MODELS)
-    assert f"| pp_recursion | {of_each}4.0 ± 0.0 |" in shown
+    assert f"| pp_recursion | {of_each}1.000 | 4.0 ± 0.0 |" in shown
     assert "99.0 on average" in shown
     assert table.table([]) == table.means([]) == "Not measured yet."
     alone = [line for line in lines if line["name"] != "published"]
     assert "\n| published |" not in table.table(alone)
+
+
+def test_kinds_have_a_p_that_is_corrected_for_their_number():
+    lines = all_done(plan.trainings, lambda t: 50.0)
+    for line in (x for x in lines if x["stage"] == "final"):
+        better = 40.0 if line["model"] == "hybonet_plus" else 0.0
+        line["exact"]["gen"] |= {"a": 8.0 + better + line["seed"] / 10, "b": 8.0}
+        line["exact"]["gen_dev"] |= {"a": 8.0, "b": 8.0}
+    rows = {row.split(" | ")[0]: row.split(" | ") for row in table.table(lines).splitlines()}
+    p = [float(rows[f"| {kind}"][-2]) for kind in ("a", "b", "pp_recursion")]
+    assert p[1:] == [1.0, 1.0]
+    # of three kinds: three times the least p of 99,999 permutations, 2e-5
+    assert 0 < table.seeds.floor(15, 15) * 3 < 1e-4
+    assert p[0] == 0.0
 
 
 def test_the_twin_of_a_table_is_the_transformer_that_is_better_on_the_development_set():
