@@ -6,34 +6,40 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import hyptrans
+from hyptrans.evaluation import scores
 from hyptrans.support import steps, tables
-from hyptrans.support.errors import run_command
+from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.extras import require
 from hyptrans.support.files import write_whole
 from hyptrans.support.steps import Step
 from recipes.common import options, results, translation
-from recipes.common.commands import say
+from recipes.common.commands import execute, say
 from recipes.common.corpus import Column, Corpus
 from recipes.common.results import Results
-from recipes.common.settings import read_models
+from recipes.common.settings import Model, read_models
 from recipes.common.translation import Run
-from recipes.quickstart import alone
 
 SOURCE, TARGET = "en", "qtv"
 METRICS = {"uuas": "UUAS", "dspr": "Dspr.", "root": "Root", "nspr": "Nspr."}
 TREES = {"train": 4000, "dev": 400, "test": 500}
 """Sentences from the toy treebank's English side for probing."""
-PROBE, UPDATES = "probe", 700
+PROBE, UPDATES, BEAM = "probe", 700, 4
 CORPUS = Corpus(
     Path(__file__).resolve().parent,
     "hybonet_plus_tiny,euclidean_prenorm_tiny",
-    (Column("bleu", "BLEU", 4), Column("chrf", "chrF", 4, "chrf")),
+    (Column("bleu", "BLEU", BEAM), Column("chrf", "chrF", BEAM, "chrf")),
     "the toy test set",
     updates=UPDATES,
 )
+_OF_FAIRSEQ = ("--optimizer", "--adam-betas", "--criterion", "--total-num-update")
+"""Flags that ``hyptrans train`` lacks or applies by default."""
+_OF_RECORDS = {"only": None, "list": False, "write_readme": False, "average": 1}
+"""Defaults of the options that only trainings with fairseq support."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -43,7 +49,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.add_number(parser, "--sentences", 20000, "sentence pairs to train on")
     options.add_number(parser, "--vocab-size", 1000, "sentencepiece pieces")
     options.add_number(parser, "--probe-steps", 1000, "steps of each probe")
-    alone.add_trainer(parser)
+    about = "fairseq-train, or hyptrans train, which needs neither fairseq nor a compiler and "
+    about += "whose scores are only printed (default: %(default)s)"
+    parser.add_argument("--trainer", choices=("fairseq", "hyptrans"), default="fairseq", help=about)
     args = parser.parse_args(argv)
     # fail now, not after the trainings
     require("conllu", "probing")
@@ -63,17 +71,21 @@ def main(argv: Sequence[str] | None = None) -> None:
             command, "prepare", args.out, [run.data], inputs=inputs, resumes=True
         )
 
-    out, how = args.out, ["--steps", str(args.probe_steps), "--seed", str(args.seed)]
+    how = ["--steps", str(args.probe_steps), "--seed", str(args.seed)]
     if args.trainer == "hyptrans":
-        alone.check(args)
+        given = [name for name, none in _OF_RECORDS.items() if getattr(args, name) != none]
+        if given:
+            flag = f"--{given[0].replace('_', '-')}"
+            raise UserError(f"{flag} goes with --trainer fairseq: hyptrans train records nothing")
         models = read_models(CORPUS.recipe, args.archs.split(","))
-        run = Run(out, SOURCE, TARGET, args.seed, args.updates or UPDATES, args.threads)
-        steps.run([prepare(run)], out)
-        folders = alone.train(run, models, args.jobs)
-        print(f"\n{alone.table(run, folders)}\n")
-        out /= alone.FOLDER
+        run = Run(args.out, SOURCE, TARGET, args.seed, args.updates or UPDATES, args.threads)
+        steps.run([prepare(run)], args.out)
+        out = args.out / "hyptrans"
+        folders = _train(run, models, out, args.jobs)
+        print(f"\n{_scores(run, folders)}\n")
         line = _probe("--hf", folders, out, corpus, how)
     else:
+        out = args.out
         record, runs = CORPUS.run(args, (SOURCE, TARGET), prepare, table)
         if not runs:
             return
@@ -83,6 +95,38 @@ def main(argv: Sequence[str] | None = None) -> None:
         record.add(line)
     print(f"{_trees(line)}\n")
     say(f"pictures of the trees: {out / 'report.html'}")
+
+
+def _train(run: Run, models: Sequence[Model], out: Path, jobs: int) -> dict[str, Path]:
+    """Train all unfinished models with ``hyptrans train``; return the model folders by name."""
+
+    def one(model: Model) -> Path:
+        command = ["hyptrans", "train", str(run.data), "--out", str(out / model.name)]
+        for flag, value in model.flags.items():
+            if flag not in _OF_FAIRSEQ and value is not None:
+                command += [flag, value]
+        command += ["--max-update", str(run.updates), "--seed", str(run.seed)]
+        log = out / "logs" / f"train_{model.name}.log"
+        execute([*command, "--beam", str(BEAM)], log, threads=run.threads)
+        return out / model.name / "model"
+
+    with ThreadPoolExecutor(jobs) as pool:
+        return dict(zip((model.name for model in models), pool.map(one, models), strict=True))
+
+
+def _scores(run: Run, folders: Mapping[str, Path]) -> str:
+    """Translate the raw test set with each model folder; return a table of the scores."""
+    sources = scores.read_text(run.data / "raw" / f"test.{run.source}")
+    references = scores.read_text(run.references())
+    rows, signatures = [], {}
+    for name, folder in folders.items():
+        found = hyptrans.load(folder).translate(sources, beam=BEAM)
+        write_whole(folder.parent / f"test.{run.target}", "".join(f"{one}\n" for one in found))
+        scored = [measure(found, references) for measure in (scores.bleu, scores.chrf)]
+        signatures = dict.fromkeys(f"`{one.signature}`" for one in scored)
+        rows.append([name, f"{run.updates:,}", run.seed, *(f"{one.value:.1f}" for one in scored)])
+    lines = tables.markdown(["model", "updates", "seed", "BLEU", "chrF"], rows)
+    return f"{lines}\n\nsacreBLEU {', '.join(signatures)} on {CORPUS.test}"
 
 
 def _probe(
