@@ -35,14 +35,8 @@ WHEN = {
     "hypformer": "texts of thousands of tokens: linear attention",
 }
 """The models that a newcomer chooses from, and when to choose each one."""
-SPEED_ROWS = (
-    ("hybonet_plus", "train", 64, 32),
-    ("hybonet_plus", "decode", 64, 32),
-    ("hybonet", "train", 64, 32),
-    ("hybonet", "decode", 64, 32),
-    ("hypformer", "train", 512, 8192),
-)
-"""Rows of the speed table on a page: architecture, step, width, length."""
+SAME = "same-products"
+"""Name of the record, and of its block, that compares with the package's own twin, too."""
 
 
 def blocks() -> dict[tuple[Path, str], str]:
@@ -53,14 +47,14 @@ def blocks() -> dict[tuple[Path, str], str]:
         if results.BEGIN in path.read_text(encoding="utf-8")
     ]
     study = results.read_lines(STUDY / LINES)
-    probing, speed, gpu, latencies = (
+    probing, gpu, latencies, same = (
         results.read_json(path)
         for path in (
-            *(folder / "results.json" for folder in (PROBING, BENCHMARK)),
-            *(BENCHMARK / f"{name}.json" for name in ("gpu-speed", latency.NAME)),
+            PROBING / "results.json",
+            *(BENCHMARK / f"{name}.json" for name in ("gpu-speed", latency.NAME, SAME)),
         )
     )
-    ratios = {step_of(row): row["ratio"] for row in speed["rows"]}
+    ratios = {step_of(row): row["ratio_same"] for row in same["rows"]}
     page, probed = BENCHMARK / "README.md", PROBING / "README.md"
     return {
         **{(readme, results.RESULTS): block_for(readme.parent) for readme in readmes},
@@ -68,7 +62,7 @@ def blocks() -> dict[tuple[Path, str], str]:
         (RESULTS, "study"): summary(study),
         (RESULTS, "trees"): trees(probing),
         (RESULTS, "cogs"): means(results.read_lines(HERE / "cogs" / LINES)),
-        (RESULTS, "speed"): speed_table(speed),
+        (RESULTS, "speed"): speed_table(same),
         (RESULTS, "task"): GRID.table(results.read_lines(HERE / "trees" / LINES), FOREST_CELLS),
         (page, "gpu"): speeds.table(gpu),
         (page, latency.NAME): latency.table(latencies),
@@ -125,23 +119,14 @@ def trees(probing: Mapping[str, Any]) -> str:
 
 
 def speed_table(found: Mapping[str, Any]) -> str:
-    """Write the rows of ``SPEED_ROWS``: against fairseq's Transformer and against equal products.
-
-    The second column appears once it is measured.
-    """
-    by_step = {step_of(row): row for row in found["rows"]}
-    rows = [by_step[step] for step in SPEED_ROWS]
-    columns = {f"times as fast as `{rows[0]['against']}`": "ratio"}
-    if all(row.get("ratio_same") for row in rows):
-        columns["by the same matrix products"] = "ratio_same"
+    """Write training and decoding against fairseq's Transformer and against equal products."""
+    rows = [row for row in found["rows"] if row["phase"] in ("train", "decode")]
     cells = [
-        [
-            f"{arch}, {step}, width {dim}, {length:,} tokens",
-            *(f"{row[key]:.2f}" for key in columns.values()),
-        ]
-        for (arch, step, dim, length), row in zip(SPEED_ROWS, rows, strict=True)
+        [row["arch"], row["phase"], f"{row['ratio']:.2f}", f"{row['ratio_same']:.2f}"]
+        for row in rows
     ]
-    lines = tables.markdown(["step", *columns], cells)
+    header = ["architecture", "step", f"times as fast as {rows[0]['against']}"]
+    lines = tables.markdown([*header, "as the package's twin"], cells, texts=2)
     return f"{lines}\n\n{found['device']}; measured with version {found['versions']['hyptrans']}"
 
 

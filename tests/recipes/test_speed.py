@@ -121,16 +121,10 @@ def test_the_command_of_latency_prints_a_row_of_each_model():
     assert all(f"| {name} |" in done.stdout for name in latency.OURS)
 
 
-def test_the_page_has_both_columns_once_the_same_products_are_measured():
-    keys = ("arch", "phase", "dim", "length")
-    rows = [
-        dict(zip(keys, step, strict=True), ratio=1.5, against="x") for step in tables.SPEED_ROWS
-    ]
-    found = {"rows": rows, "device": "a CPU", "versions": {"hyptrans": "9"}}
-    step = "hybonet_plus, train, width 64, 32 tokens"
-    assert f"| {step} | 1.50 |\n" in tables.speed_table(found)
-    for row in rows:
-        row["ratio_same"] = 0.97
-    shown = tables.speed_table(found)
-    assert shown.startswith("| step | times as fast as `x` | by the same matrix products |")
-    assert f"| {step} | 1.50 | 0.97 |\n" in shown
+def test_the_page_compares_with_the_twin_of_fairseq_and_of_the_package():
+    row = {"arch": "hybonet", "ratio": 1.5, "ratio_same": 0.97, "against": "x"}
+    rows = [{**row, "phase": phase} for phase in ("train", "loss")]
+    shown = tables.speed_table({"rows": rows, "device": "CPU", "versions": {"hyptrans": "9"}})
+    assert shown.startswith("| architecture | step | times as fast as x | as the package's twin |")
+    assert "| hybonet | train | 1.50 | 0.97 |\n" in shown
+    assert "loss" not in shown
