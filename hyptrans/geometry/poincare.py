@@ -210,7 +210,7 @@ def centroid_tangent(total: Tensor, *, c: float = 1.0) -> Tensor:
     its length ``|u|``; neither depends on the weights' scale.
 
     Shapes: ``[..., D + 1]``, a sum of :func:`lift_tangent` -> ``[..., D]``.
-    Range: that of :func:`midpoint`. Source: as there.
+    Range: that of :func:`midpoint`. Source: as there, in place of HVT eq. 24.
     """
     total = at_least_float32(total)
     time, space = total.split([1, total.size(-1) - 1], dim=-1)

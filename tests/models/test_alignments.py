@@ -17,7 +17,8 @@ from tests.models.conftest import ARCHITECTURES, dictionary, small, task_of
 # what an attention makes of weights, values and queries
 MIXED = {
     LorentzAttention: lambda layer, w, v, q: lorentz.centroid(v, w, c=layer.c),
-    SoftmaxAttention: lambda layer, w, v, q: lorentz.centroid(v, w, c=layer.curvature()),
+    # hands on the space part alone
+    SoftmaxAttention: lambda layer, w, v, q: lorentz.centroid(v, w, c=layer.curvature())[..., 1:],
     LinearAttention: lambda layer, w, v, q: w @ v + q @ layer.psi,
     HyperbolicAttention: lambda layer, w, v, q: klein.midpoint_of_sum(w @ v),
     PoincareAttention: lambda layer, w, v, q: poincare.centroid_tangent(w @ v, c=layer.c),

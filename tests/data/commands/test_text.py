@@ -120,7 +120,7 @@ def test_output_does_not_depend_on_the_workers(tmp_path, run, corpus, options):
 def test_there_are_no_more_workers_than_cores(corpus):
     cores = len(os.sched_getaffinity(0))
     for typed, used in (("1", 1), ("300", cores)):
-        parser = PROGRAM.parser("text")
+        parser, _ = PROGRAM.parser("text")
         words = [*map(str, corpus()), "--workers", typed, "--out", "x", "--source-lang", "en"]
         args = parser.parse_args([*words, "--target-lang", "de"])
         assert make_job(args, "text", {"subword-nmt": 10}, []).workers == used
