@@ -27,10 +27,12 @@ def main(args: argparse.Namespace) -> None:
     paths = list(args.checkpoints)
     if args.out.exists():
         raise UserError(f"--out {args.out} is there already: name another file")
-    if args.last is not None and (len(paths) != 1 or not paths[0].is_dir()):
-        raise UserError("--last chooses from one folder: name a --save-dir alone")
     for path in paths:
         path.stat()  # what is missing is named before torch and fairseq are imported
+        if path.is_dir() and args.last is None:
+            raise UserError(f"{path} is a folder: choose from it with --last N")
+    if args.last is not None and (len(paths) != 1 or not paths[0].is_dir()):
+        raise UserError("--last chooses from one folder: name a --save-dir alone")
     with quiet():
         from hyptrans.fairseq import average
 

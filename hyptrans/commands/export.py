@@ -68,6 +68,11 @@ def main(args: argparse.Namespace) -> None:
         )
         own = folder.own_config(place).get("precision") if place.is_dir() else None
         precision = args.precision or own or "half"
+        # a copy keeps the folder's card, which its author may have edited
+        changes = (args.test, args.dataset, args.license, args.name, args.precision)
+        own_card, written = place / folder.CARD, None
+        if place.is_dir() and own_card.is_file() and not any(changes):
+            written = own_card.read_text(encoding="utf-8")
         typed = {"dataset": args.dataset, "license": args.license}
         facts = {**contents.facts, **{key: value for key, value in typed.items() if value}}
         with TemporaryDirectory() as scratch:
@@ -81,7 +86,7 @@ def main(args: argparse.Namespace) -> None:
         folder.write(
             dataclasses.replace(contents, facts=facts),
             args.out,
-            card=_card(args, contents, model, facts, precision),
+            card=_card(args, contents, model, facts, precision) if written is None else written,
             precision=precision,
             graphs=_graphs(model.model, args.onnx),
         )

@@ -56,11 +56,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _search_options(args: argparse.Namespace) -> SearchOptions:
     """Return the search options, checked before torch is imported."""
+    beam, n = args.beam or BEAM, args.n_best
+    if n is not None and n > beam and not args.sampling:
+        raise UserError(f"--n-best must be at most --beam, {beam}, got {n}")
     names = ("beam", "lenpen", "max_length", "prefix", "sampling_topk", "temperature", "seed")
     typed: Any = {name: getattr(args, name) for name in (*names, "batch_tokens")}
     options: Any = {name: value for name, value in typed.items() if value is not None}
     options["sampling"] = args.sampling
-    check(options, args.n_best)
+    try:
+        check(options, n)
+    except UserError as error:
+        named = str(error).replace("sampling=True", "--sampling")
+        for name in names:
+            named = named.replace(name, name.replace("_", "-"))
+        raise UserError(named) from error
     found: SearchOptions = options
     return found
 

@@ -90,17 +90,21 @@ def _learn_sentencepiece(
     lines = sum(1 for path in texts for _ in read_lines(path))
     stride = -(-lines // _SENTENCEPIECE_LINES)
     sys.stderr.write(f"learning {size} pieces from {-(-lines // stride)} lines\n")
-    tries: list[dict[str, Any]] = [{"character_coverage": coverage or 1.0}]
-    if adapts:
-        tries.append({**tries[0], "hard_vocab_limit": False})
-        tries += [{**tries[1], "character_coverage": RARE_LEFT_OUT}] if coverage is None else []
-    for number, options in enumerate(tries, 1):
+    options: dict[str, Any] = {"vocab_size": size, "character_coverage": coverage or 1.0}
+    while True:
         try:
-            made = _train(texts, stride, vocab_size=size, **options)
+            made = _train(texts, stride, **options)
             break
         except (RuntimeError, OSError) as error:
-            if number == len(tries):
-                raise UserError(_sentencepiece_problem(str(error), size)) from error
+            said = str(error)
+            if adapts and _TOO_MANY.search(said) and "hard_vocab_limit" not in options:
+                options["hard_vocab_limit"] = False
+            elif (
+                adapts and _TOO_FEW.search(said) and options["character_coverage"] == 1 != coverage
+            ):
+                options["character_coverage"] = RARE_LEFT_OUT
+            else:
+                raise UserError(_sentencepiece_problem(said, size)) from error
     with whole_file(model) as file:
         file.write(made)
     pieces = len(sentencepiece.SentencePieceProcessor(model_proto=made))

@@ -105,8 +105,8 @@ class Stages:
         return {
             "pairs": count,
             "from": dict(tally.parts),
-            "lines left out": dict(sorted(tally.left_out.items())),
-            "characters replaced": dict(sorted(scrub.counts.items())),
+            "lines left out": _by_name(tally.left_out),
+            "characters replaced": _by_name(scrub.counts),
         }
 
     def _map(
@@ -152,7 +152,7 @@ class Stages:
             counts["train"] = write_pairs(rest, *after["train"])
             for name in names:
                 _refuse_none(name, counts[name], dropped)
-            return {**counts, "dropped": dict(sorted(dropped.items()))}
+            return {**counts, "dropped": _by_name(dropped)}
 
         return self._step("clean train", [path for name in names for path in after[name]], work)
 
@@ -190,7 +190,7 @@ class Stages:
             kept, dropped = self._kept(step, name, rule, after)
             count = write_pairs(kept, *final)
             _refuse_none(name, count, dropped)
-            return {"kept": count, "dropped": dict(sorted(dropped.items()))}
+            return {"kept": count, "dropped": _by_name(dropped)}
 
         yield self._step(step, final, work)
 
@@ -234,7 +234,11 @@ class Stages:
         return {"lines": lines, "tokens": tokens, "percent unknown": share}
 
 
+def _by_name(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items()))
+
+
 def _refuse_none(name: str, count: int, dropped: Mapping[str, int]) -> None:
     if not count:
-        reasons = dict(sorted(dropped.items()))
+        reasons = _by_name(dropped)
         raise UserError(f"no pair is left for {name} after cleaning (dropped: {reasons})")

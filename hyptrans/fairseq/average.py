@@ -68,6 +68,7 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
             sums[name] = sums[name] + one.double() if name in sums else one.double()
         updates.append(updates_of(state) or 0)
     curvatures = _curvatures(paths[-1], state, parameters)
+    shared: dict[tuple[int, torch.Size], Tensor] = {}
     for name, one in parameters.items():
         if one.is_floating_point():
             # the scale of a sum of points is free
@@ -75,7 +76,8 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
             mean = total / len(paths) if c is None else lorentz.normalize(total, c=c)
             if not mean.isfinite().all():
                 raise UserError(f"{name} is not finite in all of these checkpoints: take others")
-            parameters[name] = mean.to(one.dtype)
+            # a shared table has several names, and stays one tensor
+            parameters[name] = shared.setdefault((one.data_ptr(), one.shape), mean.to(one.dtype))
     state["model"] = parameters
     state["last_optimizer_state"] = None
     state["extra_state"] = {**(state.get("extra_state") or {}), AVERAGED: updates}

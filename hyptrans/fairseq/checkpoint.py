@@ -69,15 +69,14 @@ def architecture_of(path: Path, state: Mapping[str, Any]) -> tuple[str, dict[str
     model = state["cfg"].model
     # the configuration is made of flags or of a dataclass
     given = dict(model.items() if hasattr(model, "items") else vars(model))
+    hint = "; fairseq-generate translates with fairseq's own architectures"
     try:
         # flags have both names, and --arch is the more precise one
         architecture = require_known(given.get("arch") or given.get("_name"))
+        hint = ""
         return architecture, choose_options(architecture, given)
     except UserError as error:
-        raise UserError(
-            f"checkpoint {path} cannot be used: {error}; fairseq-generate translates with "
-            "fairseq's own architectures"
-        ) from error
+        raise UserError(f"checkpoint {path} cannot be used: {error}{hint}") from error
 
 
 def parameters_of(path: Path, state: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -196,12 +195,17 @@ def dictionaries(binary: Path, languages: tuple[str, str]) -> tuple[Dictionary, 
 def check_dictionaries(
     path: object, state: Mapping[str, Any], dictionaries: Mapping[str, Any]
 ) -> None:
-    """Compare the dictionaries of a checkpoint's training, if it records them, with others.
+    """Compare the dictionaries of a checkpoint's training with others; warn if it records none.
 
     Raises:
         UserError: one differs.
     """
     stored = state.get(DICTIONARIES)
+    if not isinstance(stored, Mapping):
+        sys.stderr.write(
+            f"checkpoint {one_line(str(path))} does not say which dictionaries it was trained "
+            "with: their sizes alone are held against those of the data\n"
+        )
     for side, dictionary in dictionaries.items():
         known = stored.get(side) if isinstance(stored, Mapping) else None
         if known is not None and known != fingerprint(dictionary):

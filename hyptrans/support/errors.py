@@ -97,7 +97,8 @@ def _sentence(error: Exception, stopped: str) -> str | None:
         if error.errno in _DISK_FULL:
             reason = f"the disk is full or a size limit is reached ({reason}); free some space, "
             reason += f"then {stopped or 'run the same command again'}"
-        return f"{os.fsdecode(name)}: {reason}" if name else reason
+        name = os.fsdecode(name) if isinstance(name, bytes) else name
+        return f"{name}: {reason}" if name else reason
     if out_of_memory(error):
         return "not enough memory; close other programs or lower the size of batches"
     from hyptrans.support.extras import how_to_install  # imports UserError from here

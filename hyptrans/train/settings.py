@@ -32,13 +32,16 @@ def setting(default: Any, about: str, **more: Any) -> Any:
     return field(default=default, metadata={"help": about, **more})
 
 
-def _below(most: float, kind: type = float) -> Callable[[str], Any]:
-    """Return a parser of numbers from 0 to below ``most``, for argparse."""
+def _below(most: float, kind: type = float, *, above: bool = False) -> Callable[[str], Any]:
+    """Return a parser of numbers from 0, or above it, to below ``most``, for argparse."""
 
     def number(text: str) -> Any:
         value = kind(text)
-        if not 0 <= value < most:
-            raise argparse.ArgumentTypeError(f"{text} is not from 0 to below {most}")
+        if not (0 < value < most if above else 0 <= value < most):
+            least = "above 0" if above else "at least 0"
+            raise argparse.ArgumentTypeError(
+                f"{text} must be {least} and {'finite' if most == math.inf else f'below {most}'}"
+            )
         return value
 
     return number
@@ -49,7 +52,9 @@ class Settings:
     """All settings except the architecture's; flags are named as in fairseq."""
 
     lr: float | None = setting(
-        None, "learning rate (default: the best of recipes/study)", type=_below(math.inf)
+        None,
+        "learning rate (default: the best of recipes/study)",
+        type=_below(math.inf, above=True),
     )
     lr_scheduler: str = setting("polynomial_decay", "schedule of the rate", choices=[*SCHEDULES])
     warmup_updates: int = setting(

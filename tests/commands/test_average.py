@@ -17,10 +17,13 @@ def test_average_writes_a_checkpoint_and_replaces_no_file(make, tmp_path, capsys
     status, _, error = call(capsys, "average", *paths, "--out", out)
     assert (status, error) == (2, f"error: --out {out} is there already: name another file")
     assert out.read_bytes() == before
-    for chosen in (paths, [tmp_path / "none"]):
-        status, _, error = call(capsys, "average", *chosen, "--last", 2, "--out", tmp_path / "new")
-        wanted = "error: --last chooses from one folder: name a --save-dir alone"
-        assert (status, error) == (2, wanted)
+    for chosen, wanted in (
+        ([*paths, "--last", 2], "--last chooses from one folder: name a --save-dir alone"),
+        ([tmp_path / "none", "--last", 2], f"{tmp_path / 'none'}: No such file or directory"),
+        ([tmp_path], f"{tmp_path} is a folder: choose from it with --last N"),
+    ):
+        status, _, error = call(capsys, "average", *chosen, "--out", tmp_path / "new")
+        assert (status, error) == (2, f"error: {wanted}")
 
 
 def test_the_card_of_an_average_says_that_it_is_one(make, tmp_path, capsys):

@@ -91,10 +91,10 @@ def test_a_line_that_is_too_long_is_left_out_and_told(model, texts, capsys, monk
         (
             ["MODEL", "--n-best", "7"],
             b"a\n",
-            "error: n=7 translations need a beam of at",
+            "error: --n-best must be at most --beam, 5, got 7",
         ),
         (["MODEL", "--lenpen", "99"], b"a\n", "error: lenpen must be"),
-        (["MODEL", "--seed", "1"], b"a\n", "error: seed is for samples: set sampling=True, or"),
+        (["MODEL", "--seed", "1"], b"a\n", "error: seed is for samples: set --sampling, or"),
         (["MODEL"], b"a\n\xff\n", "error: standard input, line 2: byte 0xff at position 1"),
         (["MODEL", "--device", "tpu9"], b"a\n", "error: device tpu9 cannot be used"),
     ],

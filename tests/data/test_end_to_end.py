@@ -102,7 +102,7 @@ def test_rarest_words_are_left_out_of_learning_above_the_limit(tmp_path, monkeyp
 def test_fairseq_trains_on_iwslt14(tmp_path, iwslt_tree):  # noqa: F811
     out = tmp_path / "out"
     words = ["--raw", iwslt_tree, "--out", out, "--vocab-size", 80, "--keep-intermediate"]
-    prepare("prepare_iwslt14", *words)
+    prepare("iwslt14", *words)
     train(out)
     for lang in ("de", "en"):
         tokens = (out / f"intermediate/text/test.{lang}").read_text().split("\n")[:-1]
@@ -144,7 +144,7 @@ def test_real_tatoeba_is_prepared_by_its_recipe_and_the_printed_command_trains(t
         assert binarized_text(tmp_path / "out", "en-de", "test", lang, "sentencepiece") == expected
     program, *command = shlex.split(lines[-1])
     # a batch of the real size takes a minute on a small machine
-    command += ["--max-update", "2", "--no-save", "--cpu", "--disable-validation"]
+    command += ["--max-update", "2", "--validate-interval-updates", "2", "--beam", "1"]
     succeeds(BIN / program, *command, "--max-tokens", "500", cwd=tmp_path)
 
 

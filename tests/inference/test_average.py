@@ -119,6 +119,12 @@ def test_an_average_loads_everywhere_and_leaves_the_optimizer_out(make, texts, t
     assert len(load(out).translate(texts)) == len(texts)
 
 
+def test_a_shared_table_stays_one_tensor(make, tmp_path):
+    found = average.average(several(make("hybonet", "--share-all-embeddings"), tmp_path / "run"))
+    tables = [found["model"][f"{side}.embed_tokens.weight"] for side in ("encoder", "decoder")]
+    assert tables[0].data_ptr() == tables[1].data_ptr()
+
+
 @pytest.mark.parametrize(
     "other", [["--curvature=0.5"], ["--encoder-attention-heads=4"], ["--hybonet-residual=space"]]
 )

@@ -11,7 +11,12 @@ import torch
 from hyptrans.support.errors import UserError
 from tests.probing.helpers.model import prepared_folder
 from tests.probing.helpers.model import sentences as drawn
-from tests.transformers_door.training import fairseq_flags, make_trainer, rows_of
+from tests.transformers_door.training import (
+    fairseq_flags,
+    losses_of_fairseq,
+    make_trainer,
+    rows_of,
+)
 
 pytest.importorskip("accelerate")
 ROOT = Path(__file__).parents[2]
@@ -47,43 +52,6 @@ def test_a_resumed_training_ends_in_the_same_bits(tokenizer, sentences, tmp_path
         first["decoder.embed_tokens.weight"], ends[0]["decoder.embed_tokens.weight"]
     )
     assert all(torch.equal(ends[1][key], value) for key, value in ends[0].items())
-
-
-def losses_of_fairseq(data, initial, batches, flags):
-    """Of each update of a training that goes over the batches in turn."""
-    from fairseq.data.language_pair_dataset import collate
-    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-    from fairseq.logging import metrics
-    from fairseq.options import get_training_parser, parse_args_and_arch
-    from fairseq.tasks import setup_task
-    from fairseq.trainer import Trainer
-
-    args = parse_args_and_arch(get_training_parser(), [str(data / "data-bin"), *flags])
-    cfg, found = convert_namespace_to_omegaconf(args), []
-    task = setup_task(cfg.task)
-    model = task.build_model(cfg.model)
-    model.load_state_dict(initial)
-    trainer = Trainer(cfg, task, model, task.build_criterion(cfg.criterion))
-    step = task.train_step
-
-    def noted(*given, **options):
-        made = step(*given, **options)
-        found.append(float(made[2]["loss"] / made[1]))
-        return made
-
-    task.train_step = noted
-    for update in range(cfg.optimization.max_update):
-        pairs = [
-            {
-                "id": i,
-                "source": torch.tensor(row["input_ids"]),
-                "target": torch.tensor(row["labels"]),
-            }
-            for i, row in enumerate(batches[update % len(batches)])
-        ]
-        with metrics.aggregate(new_root=True):
-            trainer.train_step([collate(pairs, pad_idx=1, eos_idx=2, left_pad_target=False)])
-    return found
 
 
 @pytest.mark.parametrize("points", [False, True])

@@ -70,6 +70,16 @@ def test_going_on_with_other_formulas_is_refused(trained, data, work, fork):
     fork(*train, *start, "--curvature=2", cwd=work)
 
 
+def test_an_older_checkpoint_is_reported_and_taken(trained, data, work, fork, tmp_path):
+    state = torch.load(trained / "checkpoint_last.pt")
+    assert len(state.pop("dictionaries")) == 2
+    torch.save(state, tmp_path / "checkpoint_last.pt")
+    train = ["fairseq-train", data, *HYBONET, "--max-update=2", f"--save-dir={tmp_path}"]
+    said = "does not say which dictionaries it was trained with: their sizes alone"
+    assert said in fork(*train, cwd=work).stderr
+    assert said not in fork(*train[:-2], "--max-update=3", train[-1], cwd=work).stderr
+
+
 def test_a_checkpoint_has_its_command_without_places_of_this_machine(trained):
     command = torch.load(trained / "checkpoint_last.pt")["command"]
     assert command.startswith("fairseq-train PATH --user-dir=hyptrans --arch=hybonet_tiny ")

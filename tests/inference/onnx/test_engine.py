@@ -8,12 +8,14 @@ import sys
 import textwrap
 from collections import Counter
 from hashlib import sha256
+from types import SimpleNamespace
 
 import onnx
 import pytest
 
 import hyptrans
 from hyptrans.commands.cli import main
+from hyptrans.inference.onnx.engine import Ensemble
 from tests.serve.conftest import ask, typed
 
 INT8 = onnx.TensorProto.INT8
@@ -94,6 +96,13 @@ def test_samples_of_a_seed_are_those_of_torch(graphs_of, texts):
     agree(graphs_of("hybonet_plus"), texts, seed=3, **draw)
     model = hyptrans.load(graphs_of("hybonet_plus"), engine="onnx")
     assert model.n_best(texts, seed=3, **draw) != model.n_best(texts, seed=4, **draw)
+
+
+def test_an_ensemble_drops_a_finished_sentence_in_every_model():
+    kept = []
+    members = [SimpleNamespace(keep=lambda left, i=i: kept.append((i, *left))) for i in (0, 1)]
+    Ensemble(members).keep([2, 3])
+    assert kept == [(0, 2, 3), (1, 2, 3)]
 
 
 @pytest.mark.parametrize("options", [{}, {"temperature": 1.5, "beam": 2}])
@@ -186,3 +195,13 @@ def test_a_server_translates_without_torch(graphs_of):
         assert [[one["text"] for one in row] for row in found] == [[wanted]]
         (looked,) = ask(port, "/look", {"texts": "the dog."}).content["results"]
         assert looked.keys() == {"translations"}
+
+
+def test_a_copy_with_graphs_keeps_the_card_that_its_author_edited(graphs_of, tmp_path, capsys):
+    folder = shutil.copytree(graphs_of("hybonet_plus").parent / "plain", tmp_path / "edited")
+    (folder / "README.md").write_text("mine")
+    assert main(["export", str(folder), "--onnx", "float32", "--out", str(tmp_path / "copy")]) == 0
+    assert (tmp_path / "copy" / "README.md").read_text() == "mine"
+    words = ["export", str(folder), "--license", "mit", "--out", str(tmp_path / "changed")]
+    assert main(words) == 0
+    assert 'license: "mit"' in (tmp_path / "changed" / "README.md").read_text()
