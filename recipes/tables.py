@@ -6,6 +6,7 @@ import argparse
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ from recipes.benchmark import latency
 from recipes.benchmark import speed as speeds
 from recipes.cogs.table import means
 from recipes.common import results, seeds
+from recipes.common.exact import MODELS, right
+from recipes.common.grid import by_model
 from recipes.common.results import LINES
 from recipes.probing.tables import CHECKPOINTS, table
-from recipes.study.pictures import norms, pictures
+from recipes.study.pictures import exact_matches, norms, pictures
 from recipes.study.table import NORMS, SCORED, WIDE, chosen, summary
-from recipes.trees.__main__ import FOREST_CELLS, GRID
+from recipes.trees.__main__ import CELLS, FOREST_CELLS, GRID, TEST
 
 HERE = Path(__file__).resolve().parent
 STUDY, PROBING, BENCHMARK = HERE / "study", HERE / "probing", HERE / "benchmark"
@@ -29,9 +32,6 @@ WHEN = {
     "hybonet_plus": "highest BLEU of the hyperbolic models; its encoder encodes the most syntax",
     "euclidean_prenorm": "the baseline: fairseq's Transformer, normalized before each block",
     "euclidean_postnorm": "a Transformer with the norms of `hybonet_plus`",
-    "hybonet": "the published fully Lorentz Transformer",
-    "han": "hyperbolic attention alone, in a Euclidean Transformer",
-    "hvt": "the Poincaré ball",
     "hypformer": "texts of thousands of tokens: linear attention",
 }
 """The models that a newcomer chooses from, and when to choose each one."""
@@ -63,7 +63,6 @@ def blocks() -> dict[tuple[Path, str], str]:
         (RESULTS, "trees"): trees(probing),
         (RESULTS, "cogs"): means(results.read_lines(HERE / "cogs" / LINES)),
         (RESULTS, "speed"): speed_table(same),
-        (RESULTS, "task"): GRID.table(results.read_lines(HERE / "trees" / LINES), FOREST_CELLS),
         (page, "gpu"): speeds.table(gpu),
         (page, latency.NAME): latency.table(latencies),
         (probed, CHECKPOINTS): table(results.read_json(PROBING / f"{CHECKPOINTS}.json")),
@@ -86,7 +85,20 @@ def drawings() -> dict[Path, str]:
     drawn = pictures(results.read_lines(STUDY / LINES))
     drawn[NORMS] = norms(results.read_lines(STUDY / "norms.jsonl"))
     shown = {DOCS / "pictures" / Path(name).name: drawn[name] for name in (SCORED, WIDE)}
+    shown[DOCS / "pictures" / "trees.svg"] = exact_matches(paths())
     return {**{STUDY / name: text for name, text in drawn.items()}, **shown}
+
+
+def paths() -> dict[str, dict[int, list[float]]]:
+    """Return exact matches in the tree of ``recipes/trees``, by model and width, at best rates."""
+    lines = results.read_lines(HERE / "trees" / LINES)
+    found: dict[str, dict[int, list[float]]] = {}
+    for cell in FOREST_CELLS:
+        best = [one.name for model in MODELS for one in GRID.choice(lines, cell, model).best]
+        finals = [line for line in lines if line["name"] in best]
+        for model, scores in by_model(finals, partial(right, subset=TEST)).items():
+            found.setdefault(model, {})[CELLS[cell][0]] = scores
+    return found
 
 
 def choices(

@@ -119,13 +119,13 @@ class Grid:
         left = frozenset(one for group in [trials, *groups] for one in group if score(one) is None)
         return Choice(trials, groups, best or [*groups, []][0], highest, left)
 
-    def table(self, lines: Results, cells: Sequence[str] = ()) -> str:
-        """Write exact match on the test set by cell (default: all) and model, at its best rate."""
+    def table(self, lines: Results) -> str:
+        """Write exact match on the test set by cell and model, at its best rate."""
         known = {line["name"]: line for line in lines}
         rows: list[list[object]] = []
         floors: list[float] = []
         shown: list[Mapping[str, Any]] = []
-        for cell in cells or self.cells:
+        for cell in self.cells:
             choices = {model: self.choice(lines, cell, model) for model in self.models(cell)}
             best = [one.name for choice in choices.values() for one in choice.best]
             finals = [known[name] for name in best if name in known]

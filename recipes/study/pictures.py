@@ -130,18 +130,34 @@ def _norms(axes: Axes, found: Mapping[str, Sequence[Line]]) -> None:
     _name_lines(axes)
 
 
+def exact_matches(found: Mapping[str, Mapping[int, Sequence[float]]]) -> str:
+    """Draw exact matches in percent, by model and width and for each seed, as SVG."""
+    title = "Exact matches in % by width: a dot for each seed, a line through the means"
+    return _draw(title, _exact, found)
+
+
+def _exact(axes: Axes, found: Mapping[str, Mapping[int, Sequence[float]]]) -> None:
+    _over_widths(axes, found)
+    _name_lines(axes)
+
+
 def _widths(axes: Axes, found: Mapping[str, Mapping[int, Sequence[float]]]) -> None:
+    _over_widths(axes, found)
+    axes.set(yscale="log")
+    _scale(axes)
+
+
+def _over_widths(axes: Axes, found: Mapping[str, Mapping[int, Sequence[float]]]) -> None:
     for place, (model, widths) in enumerate(found.items()):
         color, mark = _COLORS[place % len(_COLORS)], _MARKS[place % len(_MARKS)]
         means = [statistics.fmean(values) for values in widths.values()]
         axes.plot([*widths], means, f"{mark}-", color=color, label=model)
         for width, values in widths.items():
             axes.plot([width] * len(values), values, ".", color=color, alpha=0.6)
-    axes.set(xlabel="width", yscale="log", xscale="log")
+    axes.set(xlabel="width", xscale="log")
     axes.set_xticks(sorted({width for widths in found.values() for width in widths}))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.minorticks_off()
-    _scale(axes)
 
 
 def _scale(axes: Axes) -> None:

@@ -107,10 +107,7 @@ def table(lines: Sequence[Line]) -> str:
     return "\n\n".join([*blocks, "; ".join(about)])
 
 
-CAPTION = (
-    "Mean ± standard deviation over seeds; a rate in brackets: another one may turn out to be the "
-    "best, as the best so far is at an edge or was the only one tried"
-)
+CAPTION = "Mean ± standard deviation over seeds; a rate in brackets: its search is open"
 
 
 def summary(lines: Sequence[Line]) -> str:
