@@ -1,4 +1,4 @@
-"""The examples of docs/serve.md and docs/coming-from.md run as they stand."""
+"""The examples of code.md, serve.md and coming-from.md run as they stand."""
 
 import contextlib
 import io
@@ -80,6 +80,11 @@ def test_requests_to_the_server():
     assert texts == [[one.text for one in row] for row in own]
     assert [one["name"] for one in found[1]] == ["tatoeba-en-de"]
     assert found[2]["status"] == "ok"
+
+
+def test_layers_in_a_network_of_ones_own():
+    (code,) = blocks("code.md", "python", "Layers in your own network")
+    assert printed(code) == "tensor(True)\n" * 2
 
 
 def test_a_user_of_hugging_face_loads_and_generates():
