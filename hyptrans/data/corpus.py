@@ -1,4 +1,4 @@
-r"""Lines of parallel text: kept aligned, and made safe for every later reader.
+r"""Lines of parallel text: kept aligned, made safe for every later reader, filtered by length.
 
 Only ``\n`` ends a line. All else that some program takes for the end of a line (a lone carriage
 return, U+2028, NEL, vertical tab ...) becomes a space here, so that no later tool can shift a side.
@@ -6,15 +6,15 @@ return, U+2028, NEL, vertical tab ...) becomes a space here, so that no later to
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import TypeVar
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import whole_file
 
-Line = TypeVar("Line")
+Pairs = Iterator[tuple[str, str]]
 
 # characters that end a line for str.splitlines, text-mode files or terminals
 _BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\u2028\u2029"
@@ -54,36 +54,49 @@ class Scrubber:
         return "_" if character == _META_SPACE else " "
 
 
-def zip_sides(
-    source: Iterable[Line],
-    target: Iterable[Line],
-    source_name: object,
-    target_name: object,
-    text_of: Callable[[Line], str] = str,
-) -> Iterator[tuple[Line, Line]]:
-    """Yield pairs of lines; if one side is longer, the error names its first unpaired line.
+@dataclass(frozen=True)
+class CleanRule:
+    """Bounds on the tokens of a pair's sides and on their ratio, as in Moses' clean-corpus.
+
+    Attributes:
+        maximum: most tokens of a side; a pair with an empty side is always dropped.
+        ratio: largest ratio of the longer side to the shorter; 0 switches this check off.
+    """
+
+    maximum: int = 250
+    ratio: float = 0.0
+
+    def keep(self, pairs: Iterable[tuple[str, str]], dropped: Counter[str]) -> Pairs:
+        """Yield the pairs that pass, and count the others by their first reason in ``dropped``."""
+        for source, target in pairs:
+            fewer, more = sorted((len(source.split()), len(target.split())))
+            if not fewer:
+                dropped["empty side"] += 1
+            elif more > self.maximum:
+                dropped[f"longer than {self.maximum}"] += 1
+            elif self.ratio and more > self.ratio * fewer:
+                dropped[f"ratio above {self.ratio:g}"] += 1
+            else:
+                yield source, target
+
+
+def read_pairs(source: Iterable[str], target: Iterable[str], *names: object) -> Pairs:
+    """Yield the pairs of two sides.
 
     Args:
-        source: lines, or items that each hold one.
-        target: likewise.
-        source_name: their origin, for the message.
-        target_name: likewise.
-        text_of: returns the text of an item.
+        source: lines.
+        target: lines.
+        names: the origin of each side, for the message.
 
     Raises:
-        UserError: one side ends before the other.
+        UserError: one side ends before the other; the message says where.
     """
-    pairs = zip_longest(source, target)
-    for number, (one, other) in enumerate(pairs, start=1):
+    for number, (one, other) in enumerate(zip_longest(source, target)):
         if one is None or other is None:
-            total = number + sum(1 for _ in pairs)
-            names = (source_name, target_name)
-            longer, shorter = names[::-1] if one is None else names
-            lonely = other if one is None else one
-            text = "" if lonely is None else text_of(lonely)[:60]
+            shorter, longer = names if one is None else reversed(names)
             raise UserError(
-                f"the sides differ in length: {shorter} has {number - 1} lines and {longer} has "
-                f"{total}; the first line without a partner is {longer}, line {number}: {text!r}"
+                f"the sides differ in length: {shorter} ends after line {number}, and "
+                f"{longer} goes on"
             )
         yield one, other
 

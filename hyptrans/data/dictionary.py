@@ -5,7 +5,7 @@ fairseq puts four symbols of its own before those of a file, and pads its dictio
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -52,6 +52,11 @@ def write(counts: Counter[str], path: Path, spelling: Collection[str] = ()) -> i
     return len(rows) + len(SPECIAL)
 
 
+def symbols(path: Path) -> Iterator[str]:
+    """Yield the symbols of a dictionary's file."""
+    return (line.rpartition(" ")[0] for line in read_lines(path))
+
+
 @dataclass(frozen=True)
 class Numbers:
     """Converts lines of symbols to their numbers; worker processes receive it as a path.
@@ -66,8 +71,8 @@ class Numbers:
 
     def build(self) -> "partial[bytes]":
         """Return the function from a line to the bytes of its numbers, ``</s>`` at the end."""
-        rows = (line.rpartition(" ")[0] for line in read_lines(self.dictionary))
-        indices = {symbol: i for i, symbol in enumerate((*SPECIAL, *rows))}
+        rows = enumerate((*SPECIAL, *symbols(self.dictionary)))
+        indices = {symbol: number for number, symbol in rows}
         return partial(_numbers, indices, np.dtype(self.dtype))
 
 

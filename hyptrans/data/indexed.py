@@ -71,17 +71,18 @@ class IndexedSet:
             if not path.is_file():
                 raise UserError(f"{path} is missing: name a folder that hyptrans prepare wrote")
         content = index.read_bytes()
+        damaged = f"{index} is damaged, or no index of fairseq's mmap format"
         try:
             magic, version, code, count = _HEADER.unpack_from(content)
             self._dtype = np.dtype(_CODES[code])
             self.sizes: npt.NDArray[np.int32] = np.frombuffer(content, "<i4", count, _HEADER.size)
             places = np.frombuffer(content, "<i8", count, _HEADER.size + self.sizes.nbytes)
         except (struct.error, KeyError, ValueError, OverflowError) as error:
-            raise UserError(f"{index} is damaged, or no index of fairseq's mmap format") from error
+            raise UserError(damaged) from error
         begins = np.cumsum(self.sizes, dtype=np.int64) - self.sizes
         whole = np.array_equal(places, begins * self._dtype.itemsize) and (self.sizes >= 0).all()
         if (magic, version) != (_MAGIC, _VERSION) or not whole:
-            raise UserError(f"{index} is damaged, or no index of fairseq's mmap format")
+            raise UserError(damaged)
         self._begins = begins
         if data.stat().st_size != int(self.sizes.sum()) * self._dtype.itemsize:
             raise UserError(f"{data} has another size than {index} says: prepare the data again")

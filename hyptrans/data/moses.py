@@ -1,7 +1,6 @@
 """Moses text steps by sacremoses, described by values that can be sent to worker processes."""
 
 import html
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import methodcaller
@@ -41,16 +40,21 @@ class TextSteps:
         if self.straight_apostrophe:
             steps.append(methodcaller("replace", "\u2019", "'"))
         if self.normalize:
-            steps += [_normalizer(self.language), _printable()]
+            # perl_parity: a lone right quote becomes a double one, as in normalize-punctuation.perl
+            sacremoses = require("sacremoses", "data")
+            steps.append(sacremoses.MosesPunctNormalizer(self.language, perl_parity=True).normalize)
+            # as in remove-non-printing-char.perl: anything in category C becomes a space
+            steps.append(partial(require("regex", "data").compile(r"\p{C}").sub, " "))
         if self.tokenize:
-            steps.append(_tokenizer(self.language, self.aggressive))
+            tokenize = require("sacremoses", "data").MosesTokenizer(self.language).tokenize
+            more = {"aggressive_dash_splits": self.aggressive, "return_str": True}
+            steps.append(partial(tokenize, **more))
         if self.lowercase:
             steps.append(str.lower)
-
         return partial(_apply, steps)
 
 
-def _apply(steps: Sequence[LineFunction], line: str) -> str:
+def _apply(steps: list[LineFunction], line: str) -> str:
     for step in steps:
         line = step(line)
     return line
@@ -61,20 +65,3 @@ def moses_rules(language: str) -> str:
     words = require("sacremoses", "data").corpus.NonbreakingPrefixes()
     known = set(words.available_langs.values()) | set(words.available_langs)
     return language if language in known else "en"
-
-
-def _normalizer(language: str) -> LineFunction:
-    sacremoses = require("sacremoses", "data")
-    # perl_parity: a lone right quote becomes a double one, as in normalize-punctuation.perl
-    return sacremoses.MosesPunctNormalizer(language, perl_parity=True).normalize
-
-
-def _printable() -> LineFunction:
-    # as in remove-non-printing-char.perl: anything in Unicode's category C becomes a space
-    pattern = require("regex", "data").compile(r"\p{C}")
-    return partial(pattern.sub, " ")
-
-
-def _tokenizer(language: str, aggressive: bool) -> LineFunction:
-    tokenize = require("sacremoses", "data").MosesTokenizer(language).tokenize
-    return partial(tokenize, aggressive_dash_splits=aggressive, return_str=True)

@@ -17,8 +17,8 @@ from hyptrans.support.errors import UserError
 T = TypeVar("T")
 LineFunction = Callable[[str], str]
 _CHUNK = 1000
-# with fewer chunks, starting processes costs more than it saves
-_WORTH_PROCESSES = 4
+_WORTH_PROCESSES = 4000
+"""With fewer lines, starting processes costs more than it saves."""
 _function: Callable[[str], Any]
 
 
@@ -36,31 +36,28 @@ def map_lines(
         UserError: a worker process died (most likely from lack of memory).
     """
     stream = iter(lines)
-    head = list(islice(stream, _CHUNK * _WORTH_PROCESSES if workers > 1 else 0))
-    if workers == 1 or len(head) < _CHUNK * _WORTH_PROCESSES:
-        yield from map(build(), chain(head, stream))
+    head = list(islice(stream, _WORTH_PROCESSES))
+    stream = chain(head, stream)
+    if workers == 1 or len(head) < _WORTH_PROCESSES:
+        yield from map(build(), stream)
         return
     # spawn: a fork of a process with threads may hang, and carries the parent's memory
     context = multiprocessing.get_context("spawn")
+    waiting: deque[Future[list[T]]] = deque()
     with ProcessPoolExecutor(workers, context, _start_worker, (build,)) as pool:
         try:
-            yield from _in_order(pool, chain(head, stream), limit=3 * workers)
+            # Executor.map would first read the whole input
+            while chunk := list(islice(stream, _CHUNK)):
+                waiting.append(pool.submit(_apply, chunk))
+                if len(waiting) == 3 * workers:
+                    yield from waiting.popleft().result()
+            for future in waiting:
+                yield from future.result()
         except BrokenProcessPool as error:
             raise UserError(
                 "a worker process was killed, probably for lack of memory; "
                 "run the command again with fewer --workers, it continues where it stopped"
             ) from error
-
-
-def _in_order(pool: ProcessPoolExecutor, lines: Iterator[str], limit: int) -> Iterator[Any]:
-    waiting: deque[Future[list[Any]]] = deque()
-    while True:
-        # Executor.map would first read the whole input
-        while len(waiting) < limit and (chunk := list(islice(lines, _CHUNK))):
-            waiting.append(pool.submit(_apply, chunk))
-        if not waiting:
-            return
-        yield from waiting.popleft().result()
 
 
 def _start_worker(build: Callable[[], Callable[[str], Any]]) -> None:

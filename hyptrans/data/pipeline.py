@@ -1,16 +1,17 @@
 """Carry out a command's plan: from pairs of lines to a folder that trainings read."""
 
+import argparse
+import os
+import shlex
+import shutil
 import sys
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hyptrans.data import folder, manifest
-from hyptrans.data.plan import Job, Plan
-from hyptrans.data.stages import Stages
-from hyptrans.data.summary import next_command, summary
+from hyptrans.data import manifest, subwords
+from hyptrans.data.stages import Plan, Stages
 from hyptrans.support import steps
 from hyptrans.support.errors import UserError, one_line
 from hyptrans.support.files import remove, sha256, write_json
@@ -19,114 +20,131 @@ from hyptrans.support.steps import Notes
 
 # packages that influence the output
 _TOOLS = ("numpy", "sacremoses", "subword-nmt", "sentencepiece", "datasets")
+_OUTPUTS = ("data-bin", "raw", *subwords.MODEL_NAMES.values())
+WORK = "intermediate"
+"""The folder, in the output folder, to which steps write."""
 
-_KEPT = "kept"
-"""File that marks a finished run whose intermediate texts are kept."""
 
-
-def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[], Plan]) -> None:
-    """Prepare a data set in ``job.out``, or continue where an earlier run stopped.
+def prepare(
+    args: argparse.Namespace, inputs: Iterable[Path], make_plan: Callable[[], Plan]
+) -> None:
+    """Prepare a data set in ``args.out``, or continue where an earlier run stopped.
 
     It writes ``data-bin/``, ``raw/`` (the references of the test sets), the subword model and,
     last of all, ``manifest.json``.
 
     Args:
-        job: the shared options.
+        args: the shared options, as ``options.check`` leaves them.
         inputs: the user's files, to be hashed.
         make_plan: makes the plan; called only if there is something to do.
 
     Raises:
         UserError: the input or the output folder cannot be used; the message says why.
     """
-    paths = list(dict.fromkeys(inputs))
-    folder.refuse_inputs(job.out, job.work, paths)
-    described = manifest.describe_files(paths)
-    hashes = [file["sha256"] for file in described.values()]
-    made_from = {"options": list(job.options), "inputs": hashes}
-    finished = manifest.load(job.out)
-    mark = job.work / _KEPT
-    kept = job.keep_intermediate or bool(finished and not job.overwrite and mark.exists())
-    if finished and not job.overwrite and _is_whole(job, finished, made_from):
-        if not kept and steps.is_kept_in(job.work):
-            # a run was killed right after it wrote its manifest
-            with suppress(UserError), steps.alone(job.work):
-                remove(job.work)
-        sys.stdout.write(f"{job.out} is finished already, nothing to do\n")
+    out: Path = args.out.absolute()
+    work, paths = out / WORK, list(dict.fromkeys(inputs))
+    described = {str(path): {"sha256": sha256(path)} for path in paths}
+    options = [Path(word).name if Path(word).exists() else word for word in args.command]
+    made_from = {"options": options, "inputs": [file["sha256"] for file in described.values()]}
+    finished = manifest.load(out)
+    if finished and not args.overwrite:
+        _refuse_another(out, finished, made_from)
+        sys.stdout.write(f"{out} is finished already, nothing to do\n")
         return
-    folder.refuse_others(job.out, job.work, finished)
-    start = time.monotonic()
-    plan = make_plan()
-    found = versions(*_TOOLS)
-    notes: dict[str, Notes] = {}
-    stages = Stages(plan, job, {**made_from, "versions": found}, notes)
-    new, begun = not job.out.exists(), not job.work.exists()
-    with steps.alone(job.work):
+    _refuse_others(out, finished)
+    plan, notes, found = make_plan(), dict[str, Notes](), versions(*_TOOLS)
+    stages = Stages(plan, args, work, {**made_from, "versions": found}, notes)
+    with steps.alone(work):
         try:
-            steps.follow(stages.steps(), job.work, notes)
+            steps.follow(stages.steps(), work, notes)
         except UserError:
-            # the input was refused before this or an earlier run finished a step
-            if begun and not notes:
-                remove(job.work)
-                if new and not any(job.out.iterdir()):
-                    job.out.rmdir()
+            if not notes:  # neither this run nor an earlier one finished a step
+                remove(work)
+                with suppress(OSError):
+                    out.rmdir()
             raise
-        placed = folder.put_in_place(stages.files, stages.result, job.out)
         content = {
-            "command": list(job.command),
+            "command": args.command,
             "made_from": made_from,
             "versions": found,
-            "languages": list(job.languages),
+            "languages": list(stages.languages),
             "inputs": described,
             "steps": [{"name": name, **noted} for name, noted in notes.items()],
-            "outputs": manifest.describe_files(placed, job.out),
+            "outputs": dict(_placed(stages, out)),
         }
-        if kept:
-            mark.touch()
-        write_json(job.out / manifest.NAME, content)
-        if not kept:
-            remove(job.work)
-    _warn_of_repeated(plan)
-    sys.stdout.write(f"{summary(job, plan.sets, stages.size, notes)}\n")
-    seconds = time.monotonic() - start
-    sys.stdout.write(f"{job.out} is ready after {seconds:.0f} s; details are in {manifest.NAME}\n")
-    sys.stdout.write(f"\ntrain on it, for example:\n{next_command(job)}\n")
+        write_json(out / manifest.NAME, content)
+        if not args.keep_intermediate:
+            remove(work)
+    sys.stdout.write("".join(f"{one_line(line)}\n" for line in _summary(args, notes)))
+    data = os.path.relpath(out) if out.is_relative_to(Path.cwd()) else str(out)
+    train = ["hyptrans", "train", data, "--arch", "hybonet_plus_iwslt_d64"]
+    train += ["--out", f"runs/{out.name}"]
+    sys.stdout.write(
+        f"{out} is ready; {manifest.NAME} has the details\n\ntrain on it:\n{shlex.join(train)}\n"
+    )
 
 
-def _is_whole(job: Job, finished: Mapping[str, Any], made_from: Mapping[str, Any]) -> bool:
-    """Return whether the finished folder holds exactly what this command makes.
-
-    Raises:
-        UserError: it was made differently, or an output was changed.
-    """
-    if finished.get("made_from") != made_from:
-        raise UserError(
-            f"{job.out} is finished, with other options or input, or by another release; "
-            "choose another --out, or --overwrite to replace it"
-        )
-    outputs = {job.out / name: file for name, file in finished["outputs"].items()}
-    for path, file in outputs.items():
-        if path.exists() and sha256(path) != file.get("sha256"):
-            raise UserError(
-                f"{path} was changed after it was made; "
-                "choose another --out, or --overwrite to make it again"
-            )
-    missing = next((path for path in outputs if not path.exists()), None)
-    if missing:
-        sys.stderr.write(f"{one_line(str(missing))} is gone, so all is made again\n")
-    return missing is None
+def _refuse_another(out: Path, finished: Mapping[str, Any], made_from: Mapping[str, Any]) -> None:
+    """Refuse a finished folder that does not hold exactly what this command makes."""
+    why = "with other options or input, or by another release"
+    if finished.get("made_from") == made_from:
+        outputs = {out / name: file.get("sha256") for name, file in finished["outputs"].items()}
+        damaged = (path for path in outputs if not path.exists() or sha256(path) != outputs[path])
+        other = next(damaged, None)
+        if other is None:
+            return
+        why = f"but {other} was changed or removed"
+    raise UserError(f"{out} is finished, {why}; choose another --out, or --overwrite to replace it")
 
 
-def _warn_of_repeated(plan: Plan) -> None:
-    """Warn of files in other sets that are also training text and so measure memorization."""
-    hashes = {
-        name: {path: sha256(path) for path in source.inputs if path.is_file()}
-        for name, source in plan.sets.items()
-    }
-    training = set(hashes["train"].values())
-    for name, found in hashes.items():
-        for path in found if name != "train" else ():
-            if found[path] in training:
-                sys.stderr.write(
-                    f"warning: {one_line(str(path))} of the {name} set is training text too, so "
-                    "that the set measures what was learned by heart\n"
+def _refuse_others(out: Path, finished: Mapping[str, Any] | None) -> None:
+    """Refuse to replace files that neither a finished nor a stopped run wrote."""
+    work = out / WORK
+    result, stopped = work / "result", steps.is_kept_in(work)
+    known = {out / name for name in finished["outputs"]} if finished else set()
+    known |= {out / path.relative_to(result) for path in result.rglob("*") if stopped}
+    for place in (out / name for name in (*_OUTPUTS, *[WORK] * (not stopped))):
+        for path in sorted([place, *place.rglob("*")]):
+            if (path.is_symlink() or path.is_file()) and path not in known:
+                raise UserError(
+                    f"{path} was not made by this command, which would replace it; choose another "
+                    "--out, or move it away"
                 )
+
+
+def _placed(stages: Stages, out: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """Replace an earlier run's files in ``out`` by a complete result, and yield name and hash.
+
+    They also stay in the result, so that this can be repeated after a kill.
+    """
+    # the manifest goes last: it tells which of these files are those of an earlier run
+    for name in (*_OUTPUTS, manifest.NAME):
+        remove(out / name)
+    for path in sorted(stages.files):
+        target = out / path.relative_to(stages.result)
+        target.parent.mkdir(exist_ok=True)
+        shutil.copyfile(path, target)
+        yield target.relative_to(out).as_posix(), {"sha256": sha256(target)}
+
+
+def _summary(args: argparse.Namespace, notes: Mapping[str, Notes]) -> Iterator[str]:
+    """Yield what was dropped, the sizes of subwords, dictionaries and sets, and the unusual."""
+    for title, noted in notes.items():
+        kind, _, name = title.partition(" ")
+        for why, count in noted.get("dropped", {}).items():
+            yield f"{title}: {count:,} pairs dropped, {why}"
+        if kind == "tokenize" and not name.endswith(f".{noted['moses rules of']}"):
+            yield f"{title}: by Moses' rules of {noted['moses rules of']}, as it has no own"
+        if title == "learn subwords":
+            unit = "merges" if "merges" in noted else "pieces"
+            few = noted[unit] < args.vocab_size
+            less = f", as this text supports no {args.vocab_size:,}" if few else ""
+            yield f"subwords: {noted[unit]:,} {unit} of {args.bpe}{less}"
+            if (share := noted.get("character coverage", 1)) < 1:
+                yield f"the most frequent characters, {100 * share:g} % of the text, are in pieces"
+        if title == "dictionaries":
+            sizes = ", ".join(f"{lang} {size:,}" for lang, size in noted.items())
+            yield f"symbols of the dictionaries: {sizes}"
+        if kind == "binarize":
+            unknown = f"{noted['percent unknown']:g} % unknown"
+            yield f"{name}: {noted['lines']:,} lines, {noted['tokens']:,} tokens, {unknown}"

@@ -16,12 +16,11 @@ from typing import Any
 
 import sentencepiece
 
-from hyptrans.data.dictionary import SPECIAL, UNKNOWN
+from hyptrans.data.dictionary import SPECIAL, UNKNOWN, symbols
 from hyptrans.data.parallel import LineFunction
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 from hyptrans.support.files import read_bytes
-from hyptrans.support.lines import read_lines
 
 WORDS = "none"
 """The kind without subwords."""
@@ -46,12 +45,13 @@ class Encoder:
     Attributes:
         kind: one of ``KINDS``.
         model: file of the model; None if the kind has none.
-        pieces: for sentencepiece, a file of the training text's pieces; others are spelled out.
+        dictionary: for sentencepiece, a dictionary whose symbols are the only pieces to use; others
+            are spelled out.
     """
 
     kind: str
     model: Path | None
-    pieces: Path | None = None
+    dictionary: Path | None = None
 
     def build(self) -> LineFunction:
         """Load the model and return the function from text to space-separated subwords."""
@@ -59,7 +59,7 @@ class Encoder:
             return without_reserved
         if self.kind == "subword-nmt":
             return _bpe_encoder(self.model)
-        known = None if self.pieces is None else frozenset(read_lines(self.pieces))
+        known = None if self.dictionary is None else frozenset(symbols(self.dictionary))
         return sentencepiece_encoder(self.model, known)
 
 

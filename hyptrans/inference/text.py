@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hyptrans.data import recorded, subwords
+from hyptrans.data import manifest, subwords
 from hyptrans.data.corpus import Scrubber
 from hyptrans.data.moses import TextSteps
 from hyptrans.support.errors import UserError
@@ -78,7 +78,7 @@ class TextRules:
 
     def as_json(self) -> dict[str, Any]:
         """Return the rules for JSON; :func:`from_json` reads them."""
-        steps = [[flag for flag in recorded.STEPS if getattr(one, flag)] for one in self.steps]
+        steps = [[flag for flag in manifest.STEPS if getattr(one, flag)] for one in self.steps]
         return {"subwords": self.kind, "raw_text": self.raw_text, "steps": steps}
 
 
@@ -112,7 +112,7 @@ def from_json(found: Any, folder: Path, languages: tuple[str, str]) -> TextRules
         source, target = (
             TextSteps(language, **dict.fromkeys(flags, True))
             for language, flags in zip(languages, steps, strict=True)
-            if set(flags) <= set(recorded.STEPS)
+            if set(flags) <= set(manifest.STEPS)
         )
         if kind not in subwords.KINDS or not isinstance(raw_text, bool):
             raise ValueError(kind)
@@ -148,7 +148,7 @@ def from_data(
                 "Moses rules are for text whose subword model is named: name it with "
                 "--sentencepiece-model or --bpe-codes, say --no-subwords, or leave --moses out"
             )
-        found = recorded.read(folder)
+        found = manifest.read(folder)
         if found is None:
             raise UserError(
                 f"{folder} does not say how its text became subwords (no manifest.json): name the "

@@ -25,31 +25,18 @@ NO_CLAUSE = -1
 
 @dataclass(eq=False)
 class Node:
-    """A part of a meaning, a noun phrase or a clause, without word order.
+    """A part of a meaning, a noun phrase or a clause, without word order."""
 
-    Attributes:
-        lexeme: the noun or verb.
-        role: its relation in Universal Dependencies.
-        link: the preposition of a noun or the conjunction of a clause.
-        plural: whether a noun is plural.
-        determiner: English determiner of a noun.
-        modifiers: adjectives, quantifiers and adverbs.
-        tense: tense of a clause.
-        negative: whether a clause is negated.
-        gap: the role in a relative clause that its noun fills.
-        parts: its parts, in English order.
-    """
-
-    lexeme: Lexeme
-    role: str
-    link: Lexeme | None = None
-    plural: bool = False
-    determiner: str = ""
-    modifiers: list[Lexeme] = field(default_factory=list)
-    tense: str = ""
-    negative: bool = False
-    gap: str = ""
-    parts: list[Node] = field(default_factory=list)
+    role: str  # its relation in Universal Dependencies
+    link: Lexeme | None = None  # the preposition of a noun or the conjunction of a clause
+    lexeme: Lexeme = field(init=False)  # the noun or verb
+    modifiers: list[Lexeme] = field(default_factory=list)  # adjectives, quantifiers and adverbs
+    parts: list[Node] = field(default_factory=list)  # its parts, in English order
+    plural: bool = False  # whether a noun is plural
+    determiner: str = ""  # English determiner of a noun
+    tense: str = ""  # tense of a clause
+    negative: bool = False  # whether a clause is negated
+    gap: str = ""  # the role in a relative clause that its noun fills
 
     def part(self, role: str) -> Node | None:
         """Return the first part with this role."""
@@ -76,33 +63,24 @@ class Sampler:
         """Draw a whole sentence."""
         kind = self._random.random()
         if kind > 0.26:
-            return self._clause("root", 2)
+            return self._clause(Node("root"), 2)
         coordinated = kind < 0.12
-        clause = self._clause("root", 1, open_end=not coordinated)
+        clause = self._clause(Node("root"), 1, open_end=not coordinated)
         link = lexicon.AND if coordinated else self._pick(lexicon.SUBORDINATORS)
-        clause.parts.append(self._clause("conj" if coordinated else "advcl", 1, link=link))
+        clause.parts.append(self._clause(Node("conj" if coordinated else "advcl", link), 1))
         return clause
 
-    def _clause(
-        self,
-        role: str,
-        depth: int,
-        *,
-        open_end: bool = True,
-        gap: str = "",
-        link: Lexeme | None = None,
-    ) -> Node:
-        """Draw a clause; with ``open_end`` its last part may nest up to ``depth`` clauses."""
+    def _clause(self, clause: Node, depth: int, *, open_end: bool = True) -> Node:
+        """Draw the rest of a clause; with ``open_end`` its last part may nest ``depth`` clauses."""
         kinds = [lexicon.TRANSITIVE] * 4
-        kinds += [lexicon.INTRANSITIVE] * 2 if gap != "obj" else []
-        kinds += [lexicon.SAYING] * 2 if open_end and depth > 0 and gap != "obj" else []
+        kinds += [lexicon.INTRANSITIVE] * 2 if clause.gap != "obj" else []
+        kinds += [lexicon.SAYING] * 2 if open_end and depth > 0 and clause.gap != "obj" else []
         kind = self._pick(kinds)
-        clause = Node(self._pick(kind, 1.3), role, link, gap=gap)
-        clause.tense = self._pick(("Past", "Pres"))
-        if gap != "nsubj":
-            clause.parts.append(self._noun("nsubj", depth - 1, [lexicon.PERSONS], name=0.25))
+        clause.lexeme, clause.tense = self._pick(kind, 1.3), self._pick(("Past", "Pres"))
+        if clause.gap != "nsubj":
+            clause.parts.append(self._noun(Node("nsubj"), depth - 1, [lexicon.PERSONS], 0.25))
         if kind is lexicon.SAYING:
-            clause.parts.append(self._clause("ccomp", depth - 1, link=lexicon.THAT))
+            clause.parts.append(self._clause(Node("ccomp", lexicon.THAT), depth - 1))
         else:
             self._complements(clause, depth if open_end else NO_CLAUSE)
         if self._chance(0.12):
@@ -120,33 +98,22 @@ class Sampler:
             phrases = phrases[: 1 + self._chance(0.3)][self._chance(0.3) :]
         if transitive and clause.gap != "obj":
             inside = NO_CLAUSE if phrases else depth - 1
-            clause.parts.append(self._noun("obj", inside, OBJECTS, name=0.15))
-        for i, (links, nouns) in enumerate(phrases):
-            inside = depth - 1 if i == len(phrases) - 1 else NO_CLAUSE
-            link = self._pick(links)
-            clause.parts.append(self._noun("obl", inside, [nouns], link=link))
+            clause.parts.append(self._noun(Node("obj"), inside, OBJECTS, 0.15))
+        for i, (links, nouns) in enumerate(phrases, 1):
+            inside = depth - 1 if i == len(phrases) else NO_CLAUSE
+            clause.parts.append(self._noun(Node("obl", self._pick(links)), inside, [nouns]))
 
     def _noun(
-        self,
-        role: str,
-        depth: int,
-        kinds: Sequence[Sequence[Lexeme]],
-        *,
-        name: float = 0.0,
-        link: Lexeme | None = None,
+        self, noun: Node, depth: int, kinds: Sequence[Sequence[Lexeme]], name: float = 0.0
     ) -> Node:
-        """Draw a noun phrase.
+        """Draw the rest of a noun phrase, with up to ``depth`` nested relative clauses.
 
-        Args:
-            role: its relation.
-            depth: how many relative clauses may still be nested in it.
-            kinds: kinds of nouns to choose from.
-            name: probability of a name.
-            link: its preposition.
+        It is a name with probability ``name``, else a noun of one of ``kinds``.
         """
         if self._chance(name):
-            return Node(self._pick(lexicon.NAMES), role, link)
-        noun = Node(self._pick(self._pick(kinds), 1.3), role, link, plural=self._chance(0.3))
+            noun.lexeme = self._pick(lexicon.NAMES)
+            return noun
+        noun.lexeme, noun.plural = self._pick(self._pick(kinds), 1.3), self._chance(0.3)
         if not noun.plural:
             noun.determiner = self._pick(DETERMINERS)
         elif self._chance(0.35):
@@ -157,10 +124,11 @@ class Sampler:
             noun.modifiers.append(self._pick(lexicon.ADJECTIVES, 1.3))
         drawn = self._random.random()
         if drawn < 0.17:
-            inner = self._noun("nmod", depth - 1, OBJECTS, link=self._pick(lexicon.OF_NOUNS))
-            noun.parts.append(inner)
+            inner = Node("nmod", self._pick(lexicon.OF_NOUNS))
+            noun.parts.append(self._noun(inner, depth - 1, OBJECTS))
         elif drawn < 0.36 and depth > NO_CLAUSE:
             # things do not act: they are the object of their relative clause
             gap = "nsubj" if noun.lexeme.animate and self._chance(0.6) else "obj"
-            noun.parts.append(self._clause("acl:relcl", depth - 1, open_end=depth > 0, gap=gap))
+            relative = Node("acl:relcl", gap=gap)
+            noun.parts.append(self._clause(relative, depth - 1, open_end=depth > 0))
         return noun

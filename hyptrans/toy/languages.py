@@ -1,4 +1,4 @@
-"""Express a meaning in English and in Tovari, an invented head-final language.
+"""Express a meaning in English and in Tovari, an invented head-final language, as gold trees.
 
 English puts the verb after its subject and modifiers after the noun, and has prepositions. In
 Tovari the verb comes last, modifiers precede their noun, case endings and postpositions replace
@@ -8,22 +8,39 @@ participle, and endings harmonize with the vowels of their stem.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
 from hyptrans.toy.grammar import Node
 from hyptrans.toy.lexicon import DETERMINERS
-from hyptrans.toy.trees import Word
 
-CASES = {
-    **{"nom": "", "acc": "m", "gen": "nA"},
-    **{"loc": "ssA", "ill": "vAn", "abl": "stA"},
-}
+CASES = {"nom": "", "acc": "m", "gen": "nA", "loc": "ssA", "ill": "vAn", "abl": "stA"}
 TENSES = {"Pres": "pA", "Past": "vi"}
 PARTICIPLES = {
-    ("nsubj", "Pres"): "jA",
-    ("nsubj", "Past"): "nnA",
-    ("obj", "Pres"): "lmA",
-    ("obj", "Past"): "ttu",
+    **{("nsubj", "Pres"): "jA", ("nsubj", "Past"): "nnA"},
+    **{("obj", "Pres"): "lmA", ("obj", "Past"): "ttu"},
 }
 RELATIONS = {"ADJ": "amod", "NUM": "nummod", "ADV": "advmod", "ADP": "case", "CCONJ": "cc"}
+
+
+@dataclass(eq=False)
+class Word:
+    """A word with its left and right dependents; the root holds the whole tree."""
+
+    form: str
+    lemma: str
+    upos: str
+    deprel: str
+    before: list[Word] = field(default_factory=list)
+    after: list[Word] = field(default_factory=list)
+
+    def in_order(self) -> Iterator[Word]:
+        """Yield all words from left to right; the tree is projective by construction."""
+        for word in self.before:
+            yield from word.in_order()
+        yield self
+        for word in self.after:
+            yield from word.in_order()
 
 
 def english(node: Node) -> Word:
@@ -44,49 +61,44 @@ def ending(stem: str, *endings: str) -> str:
 
 def _sentence(root: Word, node: Node) -> Word:
     """Add the full stop, and a comma after an initial clause."""
-    root.after.append(Word(".", ".", "PUNCT", "punct", (id(node), "stop")))
+    root.after.append(Word(".", ".", "PUNCT", "punct"))
     if node.part("advcl"):
-        root.before[0].after.append(Word(",", ",", "PUNCT", "punct", (id(node), "comma")))
+        root.before[0].after.append(Word(",", ",", "PUNCT", "punct"))
     return root
 
 
-def _number(plural: bool) -> dict[str, str]:
-    return {"Number": "Plur" if plural else "Sing"}
-
-
-def _upos(node: Node) -> str:
-    return "PROPN" if node.lexeme.kind == "name" else "NOUN"
+def _noun(node: Node, form: str, lemma: str) -> Word:
+    return Word(form, lemma, "PROPN" if node.lexeme.kind == "name" else "NOUN", node.role)
 
 
 def _modifiers(node: Node, side: int) -> list[Word]:
     """Return determiner, quantifiers, adjectives or adverbs; ``side``: 0 English, 1 Tovari."""
     words = []
     if form := (node.determiner, DETERMINERS.get(node.determiner, ""))[side]:
-        words.append(Word(form, form, "DET", "det", (id(node), "determiner")))
-    for i, lexeme in enumerate(node.modifiers):
+        words.append(Word(form, form, "DET", "det"))
+    for lexeme in node.modifiers:
         form = (lexeme.forms[0], lexeme.stem)[side]
-        words.append(Word(form, form, lexeme.kind, RELATIONS[lexeme.kind], (id(node), f"{i}")))
+        words.append(Word(form, form, lexeme.kind, RELATIONS[lexeme.kind]))
     return words
 
 
-def _link(node: Node, form: str) -> list[Word]:
-    """Return the word that links a part to its head."""
-    if not node.link or not form:
+def _link(node: Node, form: str = "") -> list[Word]:
+    """Return the word that links a part to its head, in English by default."""
+    if not node.link:
         return []
-    upos = node.link.kind
-    return [Word(form, form, upos, RELATIONS.get(upos, "mark"), (id(node), "link"))]
+    form = form or node.link.forms[0]
+    return [Word(form, form, node.link.kind, RELATIONS.get(node.link.kind, "mark"))]
 
 
 def _english_noun(node: Node) -> Word:
     forms = node.lexeme.forms
-    head = Word(forms[node.plural], forms[0], _upos(node), node.role, (id(node), "head"))
-    head.feats = _number(node.plural)
+    head = _noun(node, forms[node.plural], forms[0])
     head.before = _modifiers(node, 0)
     if node.determiner == "a" and (*head.before[1:], head)[0].form[0] in "aeiou":
         head.before[0].form = "an"
     for part in node.parts:
         head.after.append(_english_clause(part, node) if part.tense else _english_noun(part))
-    head.before = _link(node, node.link.forms[0] if node.link else "") + head.before
+    head.before = _link(node) + head.before
     return head
 
 
@@ -94,25 +106,24 @@ def _english_clause(node: Node, noun: Node | None = None) -> Word:
     """Return a clause; ``noun`` is the noun that a relative clause modifies."""
     agreeing = node.part("nsubj") or noun
     assert agreeing is not None
-    third = not agreeing.plural
-    base, third_form, past = node.lexeme.forms
-    form = past if node.tense == "Past" else third_form if third else base
-    feats = {"Tense": node.tense}
-    head = Word(base if node.negative else form, base, "VERB", node.role, (id(node), "head"), feats)
+    third, past = not agreeing.plural, node.tense == "Past"
+    base, third_form, past_form = node.lexeme.forms
+    form = base if node.negative else past_form if past else third_form if third else base
+    head = Word(form, base, "VERB", node.role)
     if noun:
         who = "who" if noun.lexeme.animate else "which"
-        head.before.append(Word(who, who, "PRON", node.gap, (id(node), "who"), {"PronType": "Rel"}))
+        head.before.append(Word(who, who, "PRON", node.gap))
     for part in node.parts:
         said = _english_clause(part) if part.tense else _english_noun(part)
         (head.before if part.role in ("nsubj", "advcl") else head.after).append(said)
     # a subordinate clause comes first
     head.before.sort(key=lambda word: word.deprel != "advcl")
     if node.negative:
-        do = "did" if node.tense == "Past" else "does" if third else "do"
-        head.before.append(Word(do, "do", "AUX", "aux", (id(node), "aux"), feats))
-        head.before.append(Word("not", "not", "PART", "advmod", (id(node), "not")))
+        do = "did" if past else "does" if third else "do"
+        head.before.append(Word(do, "do", "AUX", "aux"))
+        head.before.append(Word("not", "not", "PART", "advmod"))
     head.before += _modifiers(node, 0)
-    head.before = _link(node, node.link.forms[0] if node.link else "") + head.before
+    head.before = _link(node) + head.before
     return head
 
 
@@ -127,12 +138,11 @@ def _tovari_noun(node: Node, case: str) -> Word:
     # the modifier of a noun ends in r: on its postposition, if any, else on the modifier itself
     mark = "r" if node.role == "nmod" else ""
     form = ending(lexeme.stem, "tA" if plural else "", CASES[case], "" if after else mark)
-    head = Word(form, lexeme.stem, _upos(node), node.role, (id(node), "head"))
-    head.feats = {"Case": case.capitalize(), **_number(plural)}
+    head = _noun(node, form, lexeme.stem)
     for part in node.parts:
         head.before.append(_tovari_clause(part) if part.tense else _tovari_noun(part, "gen"))
     head.before += _modifiers(node, 1)
-    head.after += _link(node, ending(after, mark) if after else "")
+    head.after += _link(node, ending(after, mark)) if after else []
     return head
 
 
@@ -141,15 +151,15 @@ def _tovari_clause(node: Node) -> Word:
     endings = ["mA"] if node.negative else []
     endings.append(PARTICIPLES[node.gap, node.tense] if node.gap else TENSES[node.tense])
     endings.append("t" if subject and subject.plural and not node.gap else "")
-    stem, role = node.lexeme.stem, "acl" if node.gap else node.role
-    feats = {"Tense": node.tense, **({"VerbForm": "Part"} if node.gap else {})}
-    head = Word(ending(stem, *endings), stem, "VERB", role, (id(node), "head"), feats)
+    stem, deprel = node.lexeme.stem, "acl" if node.gap else node.role
+    head = Word(ending(stem, *endings), stem, "VERB", deprel)
+    # a relative clause has a participle, whose subject is in the genitive
+    cases = {"nsubj": "gen" if node.gap else "nom"}
     for role in ("advcl", "nsubj", "obl", "obj", "ccomp", "conj"):
         for part in (part for part in node.parts if part.role == role):
-            # a relative clause has a participle, whose subject is in the genitive
-            subject_case = "gen" if node.gap else "nom"
-            case = subject_case if role == "nsubj" else "acc"
-            said = _tovari_clause(part) if part.tense else _tovari_noun(part, case)
+            said = (
+                _tovari_clause(part) if part.tense else _tovari_noun(part, cases.get(role, "acc"))
+            )
             (head.after if role == "conj" else head.before).append(said)
     head.before += _modifiers(node, 1)
     link = _link(node, node.link.stem if node.link else "")

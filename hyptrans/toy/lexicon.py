@@ -3,8 +3,6 @@
 Every Tovari stem ends in a vowel, so that endings need no further rules, and means one word only.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 
@@ -32,11 +30,8 @@ def _table(kind: str, text: str) -> tuple[Lexeme, ...]:
 
 def _nouns(kind: str, text: str) -> tuple[Lexeme, ...]:
     """Return nouns with their plurals, which end in s unless the table gives another."""
-    split = ((noun, *noun.forms[0].partition(":")[::2]) for noun in _table(kind, text))
-    return tuple(
-        noun._replace(forms=(singular, plural or f"{singular}s"))
-        for noun, singular, plural in split
-    )
+    split = ((row.forms[0].partition(":"), row.stem) for row in _table(kind, text))
+    return tuple(Lexeme((one, many or f"{one}s"), stem, kind) for (one, _, many), stem in split)
 
 
 PERSONS = _nouns(
@@ -103,10 +98,7 @@ ADVERBS = _table(
 )
 SUBORDINATORS = _table("SCONJ", "when kunne; because sille; although vaikko; if joso")
 AND, THAT = Lexeme(("and",), "jo", "CCONJ"), Lexeme(("that",), "ette", "SCONJ")
-DETERMINERS = {
-    **{"the": "", "a": "yte", "this": "tame"},
-    **{"that": "tuo", "every": "joka", "no": "mikke"},
-}
+DETERMINERS = {"the": "", "a": "yte", "this": "tame", "that": "tuo", "every": "joka", "no": "mikke"}
 """Tovari has no word for ``the``."""
 # an English preposition, Tovari's postposition or "-", and the case before it; none belongs to both
 # nouns and verbs, so that the source always determines the head of a phrase

@@ -1,94 +1,94 @@
-"""Build the toy treebank: parallel text of English and Tovari with gold trees for both sides.
+"""``hyptrans prepare toy``: parallel text of English and Tovari with gold trees for both sides.
 
-The same settings give the same bytes. ``valid`` and ``test`` are drawn first, so they are the same
+The same options give the same bytes. ``valid`` and ``test`` are drawn first, so they are the same
 for every size of ``train``; no English and no Tovari sentence occurs twice.
 """
 
-from __future__ import annotations
-
+import argparse
+import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from functools import partial
-from pathlib import Path
+from typing import NamedTuple
 
-from hyptrans.support import steps
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import write_whole
+from hyptrans.support.flags import add_out, add_overwrite, add_seed, positive
 from hyptrans.toy.grammar import Sampler
-from hyptrans.toy.languages import english, tovari
-from hyptrans.toy.trees import Word, conllu, text
+from hyptrans.toy.languages import Word, english, tovari
 
-SOURCE, TARGET = "en", "qtv"  # qtv: a code of the range kept for private use
-SPLITS = ("valid", "test", "train")
-FORMAT = 2  # raised when the same settings begin to give other sentences
-LEAST_WORDS = 8
-"""Lower bound of ``max_words``; with fewer, some kinds of sentences would never fit."""
+LANGUAGES = ("en", "qtv")  # qtv: a code of the range kept for private use
+SIZES = {"valid": 400, "test": 500, "train": 20000}
+MOST_WORDS = 12
+"""Length of the longest sentence of either side, punctuation included."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """All that decides the sentences; sizes are in pairs, ``max_words`` counts punctuation."""
-
-    train: int = 20000
-    valid: int = 400
-    test: int = 500
-    max_words: int = 12
-    seed: int = 1
-
-
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """One sentence in both languages, as trees."""
 
     source: Word
     target: Word
 
 
-def pairs(settings: Settings) -> Iterator[Pair]:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add_out(parser, "folder to write", folder=True, required=True)
+    for split, size in SIZES.items():
+        about = f"sentence pairs of the {split} set (default: %(default)s)"
+        parser.add_argument(f"--{split}", type=positive, default=size, metavar="N", help=about)
+    add_seed(parser, "decides every sentence")
+    add_overwrite(parser, "replace the files of an earlier run")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Write the treebank.
+
+    Raises:
+        UserError: the folder already has a file of one of its names.
+    """
+    sides = [f"{language}{end}" for language in LANGUAGES for end in ("", ".conllu")]
+    files = [args.out / f"{split}.{side}" for split in SIZES for side in sides]
+    found = next((path for path in files if path.exists()), None)
+    if found and not args.overwrite:
+        raise UserError(f"{found} is there already: choose another --out, or --overwrite")
+    drawn = pairs(args.seed)
+    for split in SIZES:
+        made = [next(drawn) for _ in range(getattr(args, split))]
+        for language, trees in zip(LANGUAGES, zip(*made, strict=True), strict=True):
+            path = args.out / f"{split}.{language}"
+            write_whole(path, "".join(f"{text(tree)}\n" for tree in trees))
+            blocks = (conllu(tree, f"{split}-{language}-{i}") for i, tree in enumerate(trees, 1))
+            write_whole(path.with_name(f"{path.name}.conllu"), "".join(blocks))
+    sys.stdout.write(f"{args.out}: written\n")
+
+
+def pairs(seed: int = 1) -> Iterator[Pair]:
     """Yield distinct sentence pairs endlessly, in an order fixed by the seed."""
-    sampler = Sampler(settings.seed)
-    seen: set[str] = set()
+    sampler = Sampler(seed)
+    seen: set[tuple[str, str]] = set()
     while True:
         meaning = sampler.sentence()
         pair = Pair(english(meaning), tovari(meaning))
-        written = {f"{SOURCE} {text(pair.source)}", f"{TARGET} {text(pair.target)}"}
-        words = max(len(list(tree.in_order())) for tree in (pair.source, pair.target))
-        if words <= settings.max_words and not written & seen:
+        written = set(zip(LANGUAGES, map(text, pair), strict=True))
+        words = max(len(list(tree.in_order())) for tree in pair)
+        if words <= MOST_WORDS and not written & seen:
             seen |= written
             yield pair
 
 
-def write(out: Path, settings: Settings, *, overwrite: bool = False) -> bool:
-    """Write the treebank into ``out``; return False if it already exists and nothing was done.
-
-    Raises:
-        UserError: ``out`` holds something else, or another run is writing to it.
-    """
-    sides = [f"{language}{end}" for language in (SOURCE, TARGET) for end in ("", ".conllu")]
-    files = [out / f"{split}.{side}" for split in SPLITS for side in sides]
-    made_from = {"format": FORMAT, **asdict(settings)}
-    step = steps.Step("toy", files, partial(_write, out, settings), made_from)
-    with steps.alone(out):
-        if steps.finished(step, out) is not None:
-            return False
-        found = next((path for path in files if path.exists()), None)
-        if found and not overwrite:
-            raise UserError(
-                f"{out} holds {found.name} of other settings, of an unfinished run or not made "
-                "here; choose another --out, or replace it with --overwrite"
-            )
-        steps.make(step, out)
-    return True
+def text(root: Word) -> str:
+    """Return the sentence as it is written, without spaces before punctuation."""
+    words = (word.form if word.upos == "PUNCT" else f" {word.form}" for word in root.in_order())
+    return "".join(words)[1:]
 
 
-def _write(out: Path, settings: Settings) -> None:
-    drawn = pairs(settings)
-    for split in SPLITS:
-        made = [next(drawn) for _ in range(getattr(settings, split))]
-        trees = {SOURCE: [(p.source, p.target) for p in made]}
-        trees[TARGET] = [(p.target, p.source) for p in made]
-        for language, both in trees.items():
-            blocks = (conllu(t, f"{split}-{language}-{i}", o) for i, (t, o) in enumerate(both, 1))
-            lines = (f"{text(tree)}\n" for tree, _ in both)
-            write_whole(out / f"{split}.{language}", "".join(lines))
-            write_whole(out / f"{split}.{language}.conllu", "".join(blocks))
+def conllu(root: Word, sent_id: str) -> str:
+    """Return the sentence in CoNLL-U, with an empty line at its end."""
+    words = list(root.in_order())
+    index = {id(word): i for i, word in enumerate(words, 1)}
+    heads = {id(child): index[id(word)] for word in words for child in word.before + word.after}
+    lines = [f"# sent_id = {sent_id}", f"# text = {text(root)}"]
+    for i, word in enumerate(words, 1):
+        columns = [str(i), word.form, word.lemma, word.upos, "_", "_"]
+        glued = i < len(words) and words[i].upos == "PUNCT"
+        columns += [str(heads.get(id(word), 0)), word.deprel, "_", "SpaceAfter=No" * glued or "_"]
+        lines.append("\t".join(columns))
+    return "\n".join(lines) + "\n\n"

@@ -17,7 +17,7 @@ import transformers
 from torch import Tensor
 from transformers import PrinterCallback, TrainerCallback
 
-from hyptrans.data import recorded
+from hyptrans.data import manifest
 from hyptrans.data.indexed import IndexedSet
 from hyptrans.evaluation import scores
 from hyptrans.geometry import lorentz
@@ -61,7 +61,7 @@ class Run:
         data: Path,
         out: Path,
     ) -> None:
-        found = recorded.read(data)
+        found = manifest.read(data)
         if found is None:
             raise UserError(
                 f"{data} has no manifest.json: name a folder that hyptrans prepare wrote"

@@ -84,7 +84,7 @@ def write(path, lines):
 
 @pytest.fixture
 def corpus(tmp_path):
-    """Options of prepare_text for a small generated corpus."""
+    """Options of ``hyptrans prepare text`` for a small generated corpus."""
 
     def make(train=200, valid=20, test=20, folder="input"):
         words = []
@@ -115,5 +115,5 @@ def manifest_of(out):
 
 
 def script(name):
-    """Words that start ``hyptrans prepare`` as a process."""
+    """Return the words that start a command of ``hyptrans prepare`` as a process."""
     return [sys.executable, "-m", "hyptrans", "prepare", name]

@@ -1,11 +1,13 @@
 import gzip
 import os
+import random
 import time
 import tracemalloc
+from collections import Counter
 
 import pytest
 
-from hyptrans.data.corpus import Scrubber, write_pairs, zip_sides
+from hyptrans.data.corpus import CleanRule, Scrubber, read_pairs, write_pairs
 from hyptrans.support.errors import UserError
 from hyptrans.support.lines import LONGEST_LINE, read_lines
 
@@ -175,10 +177,8 @@ def test_sides_of_different_length_name_the_first_lonely_line(longer):
     if longer == "source":
         sides.reverse()
         names.reverse()
-    with pytest.raises(
-        UserError, match=r"short has 2 lines and long has 4; .* is long, line 3: 'z'"
-    ):
-        list(zip_sides(*sides, *names))
+    with pytest.raises(UserError, match=r"short ends after line 2, and long goes on"):
+        list(read_pairs(*sides, *names))
 
 
 def test_failed_write_leaves_no_file(tmp_path):
@@ -189,3 +189,32 @@ def test_failed_write_leaves_no_file(tmp_path):
     with pytest.raises(UserError, match="stop"):
         write_pairs(broken(), tmp_path / "x", tmp_path / "y")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "dropped"),
+    [
+        ("a b c", "x y", {}),
+        ("a b c d", "x y", {"ratio above 1.5": 1}),
+        ("x y", "a b c d", {"ratio above 1.5": 1}),
+        ("", "a", {"empty side": 1}),
+        ("a", "  ", {"empty side": 1}),
+        (" ".join("a" * 6), " ".join("a" * 5), {"longer than 5": 1}),
+    ],
+)
+def test_pairs_are_dropped_for_the_first_reason(source, target, dropped):
+    counts = Counter()
+    kept = list(CleanRule(maximum=5, ratio=1.5).keep([(source, target)], counts))
+    assert (kept, counts) == ([] if dropped else [(source, target)], dropped)
+
+
+def test_rule_agrees_with_the_definition_of_the_moses_script():
+    rng = random.Random(4)
+    sizes = [(rng.randint(0, 25), rng.randint(0, 25)) for _ in range(2000)]
+    found = CleanRule(maximum=20, ratio=1.5).keep(
+        [("w " * m, "v " * n) for m, n in sizes], Counter()
+    )
+    expected = [
+        (m, n) for m, n in sizes if 1 <= m <= 20 and 1 <= n <= 20 and m / n <= 1.5 and n / m <= 1.5
+    ]
+    assert [(one.count("w"), other.count("v")) for one, other in found] == expected

@@ -90,14 +90,6 @@ def test_codes_are_those_of_subword_nmt_on_the_text_itself(tmp_path):
     assert expected.getvalue().count("\n") == 151
 
 
-def test_rarest_words_are_left_out_of_learning_above_the_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr(learn, "MOST_WORD_TYPES", 2)
-    path = write(tmp_path / "en", ["aa aa aa bb bb cc"])
-    counts = learn.learn("subword-nmt", [path], 10, tmp_path / "codes")
-    assert counts == {"word types": 3, "rarest word types not used": 1, "merges": 2}
-    assert "c" not in (tmp_path / "codes").read_text()
-
-
 @pytest.mark.slow
 def test_fairseq_trains_on_iwslt14(tmp_path, iwslt_tree):  # noqa: F811
     out = tmp_path / "out"

@@ -1,28 +1,28 @@
-"""Full disks, workers that die, and memory that stays bounded."""
+"""Full disks, Ctrl-C, workers that die, and input that is not read ahead."""
 
 import os
 import signal
 import subprocess
 import sys
-import textwrap
 from functools import partial
 
 import pytest
 
 from hyptrans.data import parallel
 from hyptrans.support.errors import UserError
+from tests import interrupts
 from tests.data.conftest import REPOSITORY, tree
 
 
 def test_full_disk_is_one_sentence_and_leaves_no_half_file(tmp_path, corpus):
     words = [*map(str, corpus(train=3000)), "--raw-text", "--out", str(tmp_path / "out")]
     code = (
-        "import resource, runpy, sys; "
+        "import resource, sys; "
         "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)); "
-        "runpy.run_module('hyptrans', run_name='__main__')"
+        "from hyptrans.data.commands.cli import main; sys.exit(main(sys.argv[1:]))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, "prepare", "text", *words],
+        [sys.executable, "-c", code, "text", *words],
         capture_output=True,
         text=True,
         check=False,
@@ -75,35 +75,46 @@ def test_worker_that_dies_is_one_sentence():
         list(parallel.map_lines(partial(suicide, os.getpid()), lines, workers=2))
 
 
-@pytest.mark.slow
-def test_memory_of_the_text_steps_does_not_grow_with_the_text(tmp_path):
-    code = textwrap.dedent(
-        """
-        import resource, sys
-        from hyptrans.data.clean import CleanRule
-        from hyptrans.data.corpus import Scrubber, write_pairs
-        from collections import Counter
-        from pathlib import Path
+SCRIPT = """
+import sys, time
+from hyptrans.data.parallel import map_lines
+from hyptrans.support.errors import run_command
 
-        line = "some words of a sentence that is not too short " * 3
-        pairs = ((line + str(i), line) for i in range(int(sys.argv[1])))
-        scrub = Scrubber(raw_text=True)
-        kept = CleanRule(ratio=1.5).keep(((scrub(a), scrub(b)) for a, b in pairs), Counter())
-        write_pairs(kept, Path(sys.argv[2], "a"), Path(sys.argv[2], "b"))
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-        """
+
+def build():
+    return slow
+
+
+def slow(line):
+    time.sleep(0.001)
+    return line
+
+
+def main():
+    for line in map_lines(build, (str(i) for i in range(100_000)), workers=2):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))
+"""
+
+
+def test_ctrl_c_shows_one_sentence_and_no_traceback_of_a_worker(tmp_path):
+    script = tmp_path / "slow.py"
+    script.write_text(SCRIPT)
+    process = subprocess.Popen(
+        [sys.executable, script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        start_new_session=True,
+        preexec_fn=interrupts.heed,
     )
-    peaks = [
-        int(
-            subprocess.run(
-                [sys.executable, "-c", code, str(count), str(tmp_path)],
-                cwd=REPOSITORY,
-                capture_output=True,
-                text=True,
-                check=True,
-            ).stdout
-        )
-        for count in (10_000, 400_000)
-    ]
-    # KiB: forty times the text, less than 4 MiB more
-    assert peaks[1] - peaks[0] < 4096
+    assert process.stdout.readline() == "0\n"
+    # a terminal sends it to all processes of the command
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert errors == "\nstopped; the same command continues where it stopped\n"

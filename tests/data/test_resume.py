@@ -8,11 +8,7 @@ import textwrap
 import pytest
 
 from hyptrans.data import indexed
-from tests.data.conftest import (
-    REPOSITORY,
-    error_of,
-    tree,
-)
+from tests.data.conftest import REPOSITORY, error_of, tree
 
 OPTIONS = ["--raw-text", "--vocab-size", "150", "--workers", "1"]
 # Runs the command over and over: the k-th time, the process kills itself at the k-th rename or
@@ -144,31 +140,7 @@ def test_kept_texts_stay_until_they_are_replaced(tmp_path, run, reference):
     assert "clean/train.en" in kept
     assert run("text", *words, "--out", out)[0] == 0
     assert tree(out / "intermediate") == kept
-    # what is gone is made again, of the texts that are kept
-    (out / "raw" / "test.en").unlink()
-    assert run("text", *words, "--out", out)[0] == 0
-    assert tree(out / "intermediate").keys() == kept.keys()
     assert run("text", *words, "--out", out, "--overwrite")[0] == 0
-    assert tree(out) == expected
-
-
-@pytest.mark.parametrize("stopped", [True, False], ids=["stopped", "kept"])
-def test_a_refused_run_loses_no_text_of_an_earlier_one(
-    stopped, tmp_path, run, reference, monkeypatch
-):
-    words, expected = reference
-    out = tmp_path / "out"
-    with monkeypatch.context() as patch:
-        if stopped:
-            patch.setattr(indexed, "write", full_disk)
-        assert run("text", *words, "--keep-intermediate", "--out", out)[0] == 2 * stopped
-    made = tree(out / "intermediate")
-    (tmp_path / "empty.en").touch()
-    other = [*words, "--train", tmp_path / "empty.en", tmp_path / "empty.en"]
-    options = [] if stopped else ["--overwrite"]
-    assert "empty" in error_of(run("text", *other, *options, "--out", out))
-    assert tree(out / "intermediate").keys() >= made.keys() - {"steps/read train.json"}
-    assert run("text", *words, *options, "--out", out)[0] == 0
     assert tree(out) == expected
 
 

@@ -58,7 +58,7 @@ KINDS = {
 
 def manifests(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     """What a data folder says of its text, each with a field that is not as it is written."""
-    from hyptrans.data import recorded
+    from hyptrans.data import manifest
 
     step = {"name": "tokenize test.en", "steps": "tokenize"}
     whole = {"command": [], "inputs": {}, "outputs": {"bpe.codes": {}}, "steps": [step]}
@@ -67,7 +67,7 @@ def manifests(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     def hostile(name: str, text: bytes) -> Callable[[], object]:
         (folder / name).mkdir()
         (folder / name / "manifest.json").write_bytes(text)
-        return partial(recorded.read, folder / name)
+        return partial(manifest.read, folder / name)
 
     tries = [ordinary(hostile("whole", json.dumps(whole).encode()))]
     odd = [None, 3, "x", [], [[]], {}, [3], {"name": []}, [{"name": "tokenize test.en"}], -1e999]

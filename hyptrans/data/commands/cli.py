@@ -28,12 +28,12 @@ PROGRAM = Program(
         "wmt14": Command(
             "hyptrans.data.commands.wmt14",
             "WMT'14 English-German (default: en to de) from archives, the unpacked files or "
-            "downloads;\nnewstest2013 is valid and test1, newstest2014 is test",
+            "downloads;\nnewstest2014 is test, newstest2013 is test1",
             "wmt14 --out data/wmt14 --joined-dictionary",
             stopped=_STOPPED,
         ),
         "toy": Command(
-            "hyptrans.toy.command",
+            "hyptrans.toy.treebank",
             "the toy treebank: generated parallel text with gold dependency trees on both sides",
             "toy --out runs/toy --train 5000 --seed 7",
             stopped="run it again with --overwrite",

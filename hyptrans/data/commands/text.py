@@ -3,15 +3,16 @@
 import argparse
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
-from hyptrans.data.clean import CleanRule
-from hyptrans.data.commands.options import add_shared_arguments, make_job, number
+from hyptrans.data.commands.options import add_shared_arguments, check
+from hyptrans.data.corpus import CleanRule, Pairs
 from hyptrans.data.pipeline import prepare
-from hyptrans.data.plan import PairSource, Plan
 from hyptrans.data.sources import hub
 from hyptrans.data.sources.files import parallel_files
+from hyptrans.data.stages import Plan
 from hyptrans.data.subwords import WORDS
 from hyptrans.support.flags import positive
 
@@ -41,14 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about += "translation with a text for each language, or a column for each language"
     add("--hub", metavar="NAME_OR_PATH", help=about)
     add("--hub-config", metavar="NAME", help="configuration of the data set on the hub")
-    add("--hub-revision", metavar="REV", help="revision of the data set on the hub")
     add("--lowercase", action="store_true", help="lower-case the text after tokenizing")
     about = f"drop training pairs with more tokens on a side (default: {_LONGEST}; no limit with "
     about += f"--bpe {WORDS}, which takes words as spaces part them and changes none)"
     add("--max-length", type=positive, metavar="N", help=about)
-    ratio = number(1, sys.float_info.max, "a number of at least 1")
-    about = "drop training pairs whose numbers of tokens differ by more than this factor "
-    add("--max-ratio", type=ratio, metavar="R", help=f"{about}(default: no limit)")
 
 
 def main(args: argparse.Namespace) -> None:
@@ -59,31 +56,31 @@ def main(args: argparse.Namespace) -> None:
     """
     given: Given = {name: getattr(args, name) for name in _SETS}
     words = args.bpe == WORDS
-    problems = [*_wrong_languages(args, given), *_wrong_options(args, given)]
-    job = make_job(args, "hyptrans prepare text", _SIZES, problems)
+    check(args, _SIZES, [*_wrong_languages(args, given), *_wrong_options(args, given)])
     files = [Path(path) for pairs in given.values() for pair in pairs for path in pair]
     if args.hub and Path(args.hub).exists():
         files = [Path(args.hub)]
 
     def make_plan() -> Plan:
-        more = {"config": args.hub_config, "revision": args.hub_revision}
-        sets = hub.sets(args.hub, job.languages, **more) if args.hub else _sets(given)
-        flags = {} if job.raw_text or words else {"tokenize": True, "lowercase": args.lowercase}
+        languages = (args.source_lang, args.target_lang)
+        tests = {f"test{number or ''}": [pair] for number, pair in enumerate(given["test"])}
+        sets: dict[str, Callable[[], Pairs]] = {
+            name: partial(parallel_files, "plain", pairs)
+            for name, pairs in {**given, "test": [], **tests}.items()
+            if pairs
+        }
+        if args.hub:
+            sets = hub.sets(args.hub, languages, args.hub_config)
+        flags = {} if args.raw_text or words else {"tokenize": True, "lowercase": args.lowercase}
         longest = args.max_length or (sys.maxsize if words else _LONGEST)
-        rule = CleanRule(maximum=longest, ratio=args.max_ratio or 0)
-        held_out = 0 if "valid" in sets else hub.HELD_OUT
-        return Plan(sets, dict.fromkeys([*sets, "valid"], flags), rule, held_out)
+        return Plan(
+            text=dict.fromkeys([*sets, "valid"], flags),
+            clean_text=CleanRule(maximum=longest),
+            held_out=0 if "valid" in sets else hub.HELD_OUT,
+            sets=sets,
+        )
 
-    prepare(job, files, make_plan)
-
-
-def _sets(given: Given) -> dict[str, PairSource]:
-    tests = {f"test{number or ''}": [pair] for number, pair in enumerate(given["test"])}
-    return {
-        name: parallel_files("plain", [(Path(one), Path(other)) for one, other in pairs])
-        for name, pairs in {**given, "test": [], **tests}.items()
-        if pairs
-    }
+    prepare(args, files, make_plan)
 
 
 def _wrong_options(args: argparse.Namespace, given: Given) -> Iterator[str]:
@@ -91,9 +88,8 @@ def _wrong_options(args: argparse.Namespace, given: Given) -> Iterator[str]:
         yield "--lowercase and --raw-text exclude each other"
     if args.lowercase and args.bpe == WORDS:
         yield f"--lowercase and --bpe {WORDS}, which keeps words, exclude each other"
-    for option in ("hub_config", "hub_revision"):
-        if getattr(args, option) and not args.hub:
-            yield f"--{option.replace('_', '-')} needs --hub"
+    if args.hub_config and not args.hub:
+        yield "--hub-config needs --hub"
     typed = [f"--{name}" for name in _SETS if given[name]]
     if args.hub and typed:
         yield f"--hub brings all sets, so {', '.join(typed)} cannot go with it"

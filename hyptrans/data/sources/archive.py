@@ -1,6 +1,5 @@
 """Extract files from an untrusted tar archive."""
 
-import platform
 import tarfile
 import zlib
 from collections.abc import Collection
@@ -32,15 +31,11 @@ def unpack(archive: Path, wanted: Collection[str], folder: Path) -> dict[str, in
     data filter before the folder appears.
 
     Raises:
-        UserError: this Python lacks the filter; or the file is not a tar archive, is damaged or
-            truncated, has a member that the filter refuses, has more than :data:`MOST_MEMBERS`
-            members, or unpacks to more than :func:`most_bytes`.
+        UserError: the file is not a tar archive, is damaged or truncated, has a member that the
+            filter refuses, has more than :data:`MOST_MEMBERS` members, or unpacks to more than
+            :func:`most_bytes`.
+        AttributeError: this Python, before 3.10.12 or 3.11.4, lacks the filter.
     """
-    if not hasattr(tarfile, "data_filter"):
-        raise UserError(
-            f"Python {platform.python_version()} has no safe way to unpack {archive}: use a newer "
-            "release, 3.10.12 or 3.11.4 at least, or unpack it and name the folder with --raw"
-        )
     partial = folder.with_name(folder.name + ".partial")
     remove(partial)
     partial.mkdir(parents=True)

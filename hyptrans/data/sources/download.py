@@ -3,10 +3,8 @@
 import http.client
 import shutil
 import sys
-import urllib.error
 import urllib.request
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from tqdm import tqdm
 
@@ -14,11 +12,6 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.files import whole_file
 
 _TIMEOUT = 60.0
-
-
-def file_name(url: str) -> str:
-    """Return the name of the file behind a URL."""
-    return Path(urlsplit(url).path).name
 
 
 def download(url: str, path: Path) -> None:
@@ -32,18 +25,13 @@ def download(url: str, path: Path) -> None:
     # its hash is not the published one
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT) as reply, whole_file(path) as file:
-            length = int(reply.headers.get("Content-Length") or -1)
-            total = length if length > 0 else None
-            with tqdm.wrapattr(file, "write", total=total, bytes=True) as counted:
+            length = int(reply.headers.get("Content-Length") or 0)
+            with tqdm.wrapattr(file, "write", total=length or None, bytes=True) as counted:
                 shutil.copyfileobj(reply, counted, 1 << 18)
-            if 0 <= length != file.tell():
+            if length not in (0, file.tell()):
                 raise UserError(f"{url}: {file.tell()} of {length} bytes came; run again")
-    except urllib.error.HTTPError as error:
-        raise UserError(f"{url}: the server answers {error.code} {error.reason}") from error
-    except urllib.error.URLError as error:
+    except (OSError, http.client.HTTPException) as error:
         raise UserError(
-            f"{url} cannot be reached ({error.reason}); without a network use local files "
-            "(--archive or --raw)"
+            f"{url} cannot be downloaded ({error}); run again, or without a network use local "
+            "files (--archive or --raw)"
         ) from error
-    except (http.client.HTTPException, TimeoutError, ConnectionError) as error:
-        raise UserError(f"{url}: the download broke off ({error}); run again") from error

@@ -1,11 +1,11 @@
 """Pairs from a data set that the ``datasets`` library loads by hub name or local path."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hyptrans.data.plan import PairSource, Tally
+from hyptrans.data.corpus import Pairs
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 
@@ -17,38 +17,36 @@ HELD_OUT = 100
 
 
 def sets(
-    name: str, languages: tuple[str, str], *, config: str | None, revision: str | None
-) -> dict[str, PairSource]:
-    """Return the sets of source and target.
+    name: str, languages: tuple[str, str], config: str | None
+) -> dict[str, Callable[[], Pairs]]:
+    """Return functions that yield the pairs of each set.
 
     Args:
         name: name of a data set on the hub, or a path.
         languages: source and target.
         config: its configuration on the hub.
-        revision: its revision on the hub.
 
     Raises:
         UserError: it cannot be loaded, or has no training or test split.
     """
-    loaded = _load(name, config, revision)
+    loaded = _load(name, config)
     for needed in ("train", "test"):
         if needed not in loaded:
             raise UserError(f"--hub {name} has no split {needed!r}, only {', '.join(loaded)}")
-    found = {}
-    for split in (split for split in _SPLITS if split in loaded):
-        place = f"--hub {name}, split {split}"
-        read = partial(_read, loaded[split], place, split, languages)
-        found[_SPLITS[split]] = PairSource(place, read)
-    return found
+    return {
+        one: partial(_read, loaded[split], f"--hub {name}, split {split}", languages)
+        for split, one in _SPLITS.items()
+        if split in loaded
+    }
 
 
-def _load(name: str, config: str | None, revision: str | None) -> Any:
+def _load(name: str, config: str | None) -> Any:
     """Return the ``DatasetDict`` of a hub name or a folder of data files, or one saved to disk."""
     datasets = require("datasets", "data")
     try:
         if (Path(name) / "dataset_dict.json").is_file():
             return datasets.load_from_disk(name)
-        return datasets.load_dataset(name, config, revision=revision)
+        return datasets.load_dataset(name, config)
     # the library raises all kinds of errors, from FileNotFoundError to pyarrow's own
     except Exception as error:
         reason = " ".join(str(error).split())[:300]
@@ -56,19 +54,14 @@ def _load(name: str, config: str | None, revision: str | None) -> Any:
         raise UserError(f"--hub {name} cannot be loaded: {reason}{hint}") from error
 
 
-def _read(
-    rows: Any, place: str, split: str, languages: tuple[str, str], tally: Tally
-) -> Iterator[tuple[str, str]]:
+def _read(rows: Any, place: str, languages: tuple[str, str]) -> Pairs:
     nested = _COLUMN in rows.column_names
-    if not nested and not set(languages) <= set(rows.column_names):
-        raise UserError(
-            f"{place} has no column {_COLUMN!r} or {' and '.join(map(repr, languages))}, only "
-            f"{', '.join(rows.column_names)}"
-        )
     for number, row in enumerate(rows, start=1):
         pair = row[_COLUMN] if nested else row
         source, target = map(pair.get, languages) if isinstance(pair, Mapping) else (None, None)
         if not isinstance(source, str) or not isinstance(target, str):
-            raise UserError(f"{place}, row {number} has no text for {' and '.join(languages)}")
-        tally.parts[split] += 1
+            raise UserError(
+                f"{place}, row {number} has no text for {' and '.join(languages)}, only columns "
+                f"{', '.join(rows.column_names)}"
+            )
         yield source, target

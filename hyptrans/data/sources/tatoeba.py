@@ -7,7 +7,6 @@ a tab and the authors), in which sentences of both sides have many translations.
 import io
 import random
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -21,12 +20,6 @@ Pair = tuple[str, str]
 _MOST_BYTES = 1 << 30
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """With other methods, zipfile unpacks any size at once."""
-_UNREADABLE = (
-    *(zipfile.BadZipFile, zlib.error, KeyError, EOFError, OSError),
-    # encrypted, of a version unknown to zipfile, or with an undecodable name
-    *(RuntimeError, ValueError),
-)
-"""Errors of zipfile for files that it cannot read."""
 
 
 def read_table(path: Path, member: str = "deu.txt") -> Iterator[Pair]:
@@ -39,7 +32,8 @@ def read_table(path: Path, member: str = "deu.txt") -> Iterator[Pair]:
     try:
         zipped = zipfile.is_zipfile(path)
         content = _member(path, member) if zipped else read_bytes(path, _MOST_BYTES)
-    except _UNREADABLE as error:
+    # zipfile raises many kinds of errors for damaged, encrypted or unknown content
+    except Exception as error:
         raise UserError(
             f"{path} has no {member} that can be read ({error}); unpack it and name the text"
         ) from error

@@ -1,14 +1,10 @@
 import gzip
-import os
-import random
 import re
 
 import pytest
 import sentencepiece
 
-from hyptrans.data import learn, recorded, subwords
-from hyptrans.data.commands.cli import PROGRAM
-from hyptrans.data.commands.options import make_job
+from hyptrans.data import learn, manifest, subwords
 from tests.data.conftest import (
     encoded,
     error_of,
@@ -117,15 +113,6 @@ def test_output_does_not_depend_on_the_workers(tmp_path, run, corpus, options):
     assert tree(tmp_path / "out1") == tree(tmp_path / "out2")
 
 
-def test_there_are_no_more_workers_than_cores(corpus):
-    cores = len(os.sched_getaffinity(0))
-    for typed, used in (("1", 1), ("300", cores)):
-        parser, _ = PROGRAM.parser("text")
-        words = [*map(str, corpus()), "--workers", typed, "--out", "x", "--source-lang", "en"]
-        args = parser.parse_args([*words, "--target-lang", "de"])
-        assert make_job(args, "text", {"subword-nmt": 10}, []).workers == used
-
-
 def test_manifest_and_summary_say_what_was_dropped(tmp_path, run, corpus):
     words = corpus()
     for lang, line in (("en", "one"), ("de", "")):
@@ -134,20 +121,21 @@ def test_manifest_and_summary_say_what_was_dropped(tmp_path, run, corpus):
     out = tmp_path / "out"
     status, shown, _ = run("text", *words, *RAW, "--out", out)
     assert status == 0
-    manifest = manifest_of(out)
-    steps = manifest["steps"]
+    record = manifest_of(out)
+    steps = record["steps"]
     assert steps["read train"]["pairs"] == 201
     assert steps["clean train"] == {
         "name": "clean train",
         "train": 200,
         "dropped": {"empty side": 1},
     }
-    assert "train: 200 pairs; dropped: 1 empty side\nvalid: 20 pairs\ntest: 20 pairs\n" in shown
-    assert len(shown.splitlines()) < 12
-    assert set(manifest["outputs"]) == set(tree(out)) - {"manifest.json"}
-    assert {"numpy", "sentencepiece", "sacremoses", "python"} <= set(manifest["versions"])
-    assert all(len(entry["sha256"]) == 64 for entry in manifest["inputs"].values())
-    assert len(manifest["inputs"]) == 6
+    assert "clean train: 1 pairs dropped, empty side\n" in shown
+    assert "\ntrain.en: 200 lines, " in shown
+    assert len(shown.splitlines()) < 15
+    assert set(record["outputs"]) == set(tree(out)) - {"manifest.json"}
+    assert {"numpy", "sentencepiece", "sacremoses", "python"} <= set(record["versions"])
+    assert all(len(entry["sha256"]) == 64 for entry in record["inputs"].values())
+    assert len(record["inputs"]) == 6
 
 
 @pytest.mark.parametrize(
@@ -157,15 +145,11 @@ def test_manifest_and_summary_say_what_was_dropped(tmp_path, run, corpus):
         (["--vocab-size", "many"], "--vocab-size: 'many' is not a whole number above 0"),
         (["--workers", "0"], "--workers: '0' is not a whole number above 0"),
         (["--max-length", "1.5"], "--max-length: '1.5' is not a whole number above 0"),
-        (["--max-ratio", "0.3"], "--max-ratio: '0.3' is not a number of at least 1"),
-        (["--max-ratio", "nan"], "--max-ratio: 'nan' is not a number of at least 1"),
         (["--source-lang", "d e"], "--source-lang: 'd e' is not a language code"),
         (["--lowercase", "--raw-text"], "--lowercase and --raw-text exclude each other"),
         (["--target-lang", "en"], "--source-lang and --target-lang are both en"),
         (["--test", "nowhere.en", "nowhere.de"], r"--test: nowhere.en is not a file; --test: now"),
         (["--bpe", "none", "--vocab-size", 300], "--vocab-size goes with subwords, not with --bpe"),
-        (["--character-coverage", "0"], "--character-coverage: '0' is not a number from 0.98 to"),
-        (["--character-coverage", "1"], "--character-coverage goes with --bpe sentencepiece, not"),
         (["--bpe", "none", "--lowercase"], "--lowercase and --bpe none, which keeps words, excl"),
     ],
 )
@@ -173,17 +157,6 @@ def test_a_bad_option_is_refused_by_name(tmp_path, run, corpus, option, problem)
     message = error_of(run("text", *corpus(), *option, "--out", tmp_path / "out"))
     assert re.search(problem, message)
     assert not (tmp_path / "out").exists()
-
-
-def test_training_text_that_is_to_measure_it_is_told(tmp_path, run, corpus):
-    words = corpus()
-    train = words[1:3]
-    status, _, err = run("text", *words, "--test", *train, *RAW, "--out", tmp_path / "out")
-    assert status == 0
-    told = [line for line in err.splitlines() if "training text too" in line]
-    # both sides of the second test set, none of the first or of the validation set
-    assert {line.split()[1] for line in told} == {str(path) for path in train}
-    assert all("of the test1 set" in line for line in told)
 
 
 def test_what_is_missing_is_named(tmp_path, run):
@@ -259,8 +232,7 @@ def test_ctrl_c_while_sentencepiece_reads_is_told_as_such(tmp_path, run, corpus,
     def stopped(path):
         opened.append(path)
         for number, line in enumerate(working(path)):
-            # each side is read once for its characters, and then for sentencepiece
-            if (len(opened), number) == (3, 50):
+            if (len(opened), number) == (2, 50):
                 raise KeyboardInterrupt
             yield line
 
@@ -273,78 +245,36 @@ def test_ctrl_c_while_sentencepiece_reads_is_told_as_such(tmp_path, run, corpus,
     assert run("text", *words)[0] == 0
 
 
-def test_impossible_vocabulary_size_says_which_is_possible(tmp_path, run, corpus):
+def test_a_text_gets_as_many_pieces_as_it_supports(tmp_path, run, corpus):
     words = [*corpus(), "--raw-text", "--out", tmp_path / "out"]
-    message = error_of(run("text", *words, "--vocab-size", 8000))
-    most = int(re.search("--vocab-size 8000 is more .* allows at most ([0-9]+)", message)[1])
-    # a default that nobody typed gives way
     status, printed, _ = run("text", *words)
     assert status == 0
-    assert f"{most:,} pieces of sentencepiece, as this text supports no 8,000" in printed
+    pieces = re.search(
+        "subwords: ([0-9,]+) pieces of sentencepiece, as this text supports no 8,000", printed
+    )
     model = sentencepiece.SentencePieceProcessor(str(tmp_path / "out/sentencepiece.model"))
-    assert len(model) == most
+    assert f"{len(model):,}" == pieces[1]
+    message = error_of(run("text", *words, "--overwrite", "--vocab-size", 3))
+    assert "sentencepiece cannot learn --vocab-size 3: Vocabulary size is smaller than" in message
 
 
-@pytest.fixture
-def many_characters(tmp_path):
-    """Options of a text with some thousand characters, most of them rare."""
-    rng = random.Random(1)
-    characters = [chr(0x4E00 + i) for i in range(9000)]
-    weights = [1 / (i + 1) for i in range(9000)]
-    lines = ["".join(rng.choices(characters, weights, k=20)) for _ in range(400)]
-    lines += ["".join(characters[i : i + 30]) for i in range(0, 9000, 30)]
-    words = []
-    for name, part in (("train", lines), ("valid", lines[:9]), ("test", lines[-40:])):
-        words += [f"--{name}", *(write(tmp_path / f"{name}.{lang}", part) for lang in ("zh", "ja"))]
-    return [*words, "--raw-text", "--out", tmp_path / "out"]
-
-
-@pytest.mark.parametrize(
-    ("options", "pieces", "coverage"),
-    [
-        (["--vocab-size", 8900, "--character-coverage", 0.98], 8900, 0.98),
-        (["--vocab-size", 9100], 9100, None),
-    ],
-)
-def test_rare_characters_are_symbols_but_no_pieces(
-    tmp_path, run, many_characters, options, pieces, coverage
-):
-    status, printed, err = run("text", *many_characters, *options, "--keep-intermediate")
-    assert status == 0, err
-    said = "the most frequent characters, 98 % of the text, are in pieces"
-    assert (said in printed) == (coverage is not None)
-    out = tmp_path / "out"
-    learned = manifest_of(out)["steps"]["learn subwords"]
-    assert learned.get("character coverage") == coverage
-    assert learned["pieces"] <= pieces
-    model = sentencepiece.SentencePieceProcessor(str(out / "sentencepiece.model"))
-    symbols = set(symbols_of(out, "zh"))
-    for name in ("train", "test"):
-        lines = encoded(out, name, "zh")
-        raw = (tmp_path / f"{name}.zh").read_text().splitlines()
-        assert [subwords.decode("sentencepiece", line) for line in lines] == raw
-        used = {token for line in lines for token in line.split()}
-        assert used <= symbols
-        rare = {token for token in used if model.piece_to_id(token) == model.unk_id()}
-        assert all(len(token) == 1 for token in rare)
-        assert (rare != set()) == (coverage is not None)
-
-
-def test_a_typed_size_below_the_number_of_characters_is_refused(run, many_characters):
-    message = error_of(run("text", *many_characters, "--vocab-size", 8000))
-    assert "--vocab-size 8000 is too small for the characters of the text" in message
-    assert "use at least 9004, or --character-coverage 0.9995" in message
-
-
-def test_by_default_pieces_leave_out_the_rarest_of_too_many_characters(tmp_path, run):
+def test_the_rarest_of_too_many_characters_are_symbols_but_no_pieces(tmp_path, run):
     rare = "".join(chr(0x4E00 + i) for i in range(8200))
     lines = ["ab " * 2000, *("cd " * 2000 for _ in range(4000)), rare]
     files = [write(tmp_path / f"text.{lang}", lines) for lang in ("zh", "ja")]
+    tests = [write(tmp_path / f"test.{lang}", ["ab", rare]) for lang in ("zh", "ja")]
     words = [word for name in ("train", "valid") for word in (f"--{name}", *files)]
     out = tmp_path / "out"
-    result = run("text", *words, "--raw-text", "--max-length", 9000, "--out", out)
+    words += ["--test", *tests, "--raw-text", "--max-length", 9000, "--out", out]
+    result = run("text", *words)
     assert result[0] == 0, result[2]
     assert "the most frequent characters, 99.95 % of the text, are in pieces" in result[1]
+    assert result[1].count(" tokens, 0 % unknown\n") == 6
+    model = sentencepiece.SentencePieceProcessor(str(out / "sentencepiece.model"))
+    symbols, found = set(symbols_of(out, "zh")), encoded(out, "test", "zh")
+    assert [subwords.decode("sentencepiece", line) for line in found] == ["ab", rare]
+    assert {*found[1].split()} <= symbols
+    assert {model.piece_to_id(character) for character in rare} == {model.unk_id()}
 
 
 def test_training_text_that_is_all_dropped_is_an_error(tmp_path, run, corpus):
@@ -357,19 +287,18 @@ def test_words_by_spaces_are_the_text_itself_and_nothing_is_dropped(tmp_path, ru
     pair = [write(tmp_path / f"text.{lang}", train) for lang in ("en", "de")]
     sets = [word for name in ("train", "valid", "test") for word in (f"--{name}", *pair)]
     out = tmp_path / "out"
-    status, printed, err = run("text", *sets, "--bpe", "none", "--out", out)
+    status, _, err = run("text", *sets, "--bpe", "none", "--out", out)
     assert status == 0, err
     for name in ("train", "valid", "test"):
         lines = encoded(out, name, "en")
         assert lines == [" ".join(line.split()) for line in train]
         assert [subwords.decode("none", line) for line in lines] == lines
-    assert "subwords: none, words by spaces" in printed
-    manifest = manifest_of(out)
-    steps = manifest["steps"]
+    record = manifest_of(out)
+    steps = record["steps"]
     assert "learn subwords" not in steps
     assert not [name for name in steps if name.startswith("tokenize")]
     assert {path.name for path in out.iterdir()} == {"data-bin", "manifest.json", "raw"}
-    found = recorded.read(out)
+    found = manifest.read(out)
     assert (found.kind, found.model, found.raw_text) == ("none", None, False)
 
 
@@ -380,14 +309,14 @@ def test_words_that_fairseq_would_read_as_its_own_are_unknown_and_reported(tmp_p
     assert status == 0
     # none of them is padding or an end of sentence
     assert encoded(out, "test1", "en") == ["<unk> <unk> <unk>", "<unk> <unk>"]
-    assert "test1.en 71.4 %" in shown
+    assert "test1.en: 2 lines, 7 tokens, 71.4 % unknown" in shown
 
 
 def test_a_length_that_was_given_holds_for_words_by_spaces_too(tmp_path, run, corpus):
     longer = [write(tmp_path / f"longer.{lang}", ["a " * 20]) for lang in ("en", "de")]
     words = [*corpus(), "--train", *longer, "--bpe", "none", "--max-length", 19]
     _, printed, _ = run("text", *words, "--out", tmp_path / "out")
-    assert "; dropped: 1 longer than 19\n" in printed
+    assert "clean train: 1 pairs dropped, longer than 19\n" in printed
 
 
 def test_a_refused_text_leaves_no_folder_and_is_told_alone(tmp_path, run):

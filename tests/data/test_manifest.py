@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from hyptrans.data import manifest, recorded
+from hyptrans.data import manifest
 from hyptrans.data.moses import TextSteps
 from hyptrans.support.errors import UserError
 
@@ -24,13 +24,13 @@ MANIFEST = {
 
 def test_steps_are_those_of_the_test_set(tmp_path):
     (tmp_path / "manifest.json").write_text(json.dumps(MANIFEST))
-    found = recorded.read(tmp_path)
+    found = manifest.read(tmp_path)
     assert found.kind == "subword-nmt"
     assert found.steps == (TextSteps("en", tokenize=True, lowercase=True), TextSteps("de"))
     assert [found.steps_of(language) for language in ("de", "en")] == [*reversed(found.steps)]
     with pytest.raises(UserError, match="has text of en and de, and the model reads or writes fr"):
         found.steps_of("fr")
-    assert recorded.read(tmp_path / "none") is None
+    assert manifest.read(tmp_path / "none") is None
 
 
 def changed(**fields):
@@ -63,7 +63,7 @@ def changed(**fields):
 def test_manifest_that_says_too_little_is_a_sentence(tmp_path, text, problem):
     (tmp_path / "manifest.json").write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(UserError, match=rf"manifest\.json {problem}"):
-        recorded.read(tmp_path)
+        manifest.read(tmp_path)
 
 
 def test_a_manifest_without_end_is_not_read(tmp_path, monkeypatch):
@@ -72,12 +72,12 @@ def test_a_manifest_without_end_is_not_read(tmp_path, monkeypatch):
     # what reads it to its end takes all memory, so nothing but its size may be asked of it
     monkeypatch.setattr(builtins, "open", None)
     with pytest.raises(UserError, match=r"manifest\.json is not a manifest of these commands"):
-        recorded.read(tmp_path)
+        manifest.read(tmp_path)
 
 
 def test_a_manifest_of_far_more_than_any_has_is_refused(tmp_path, monkeypatch):
     (tmp_path / "manifest.json").write_text(json.dumps(MANIFEST) + " " * 100)
-    assert recorded.read(tmp_path) is not None
+    assert manifest.read(tmp_path) is not None
     monkeypatch.setattr(manifest, "_MOST_BYTES", len(json.dumps(MANIFEST)) + 99)
     with pytest.raises(UserError, match="is not a manifest of these commands"):
-        recorded.read(tmp_path)
+        manifest.read(tmp_path)
