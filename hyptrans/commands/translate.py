@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hyptrans.commands.text_options import add_text_arguments, n_best, subword_models
 from hyptrans.data.corpus import Scrubber
 from hyptrans.inference.load import MODEL_HELP, load
-from hyptrans.inference.options import BATCH_TOKENS, BEAM, LENPEN, SearchOptions, check
+from hyptrans.inference.options import BATCH_TOKENS, BEAM, LENPEN, SearchOptions, decide
 from hyptrans.inference.plugin import add_user_dir
 from hyptrans.support.errors import UserError
 from hyptrans.support.flags import add_data, add_device, add_engine, positive, seed
@@ -64,7 +64,7 @@ def _search_options(args: argparse.Namespace) -> SearchOptions:
     options: Any = {name: value for name, value in typed.items() if value is not None}
     options["sampling"] = args.sampling
     try:
-        check(options, n)
+        decide(options, n)
     except UserError as error:
         named = str(error).replace("sampling=True", "--sampling")
         for name in names:

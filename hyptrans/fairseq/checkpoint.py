@@ -124,7 +124,13 @@ def read(
     if data is None:
         sys.stderr.write(f"data folder of the checkpoint: {one_line(str(folder))}\n")
     binary = data_bin(folder)
-    languages = language_pair(task, binary)
+    found = (getattr(task, "source_lang", None), getattr(task, "target_lang", None))
+    try:
+        languages = checked_languages(infer_language_pair(str(binary)) if None in found else found)
+    except UserError as error:
+        raise UserError(
+            f"checkpoint {path} with --data {folder} cannot be used: {error}"
+        ) from error
     pair = dictionaries(binary, languages)
     check_dictionaries(path, state, dict(zip(SIDES, pair, strict=True)))
     prepared = binary.parent if (binary.parent / manifest.NAME).is_file() else binary
@@ -156,40 +162,14 @@ def data_bin(data: Path) -> Path:
     return folder if folder.is_dir() else data
 
 
-def language_pair(task: Any, binary: Path) -> tuple[str, str]:
-    """Return the source and target language of a checkpoint's task, else those of its data.
-
-    Raises:
-        UserError: neither names both languages, or the names are no languages.
-    """
-    pair = (getattr(task, "source_lang", None), getattr(task, "target_lang", None))
-    if None in pair:
-        pair = infer_language_pair(str(binary)) if binary.is_dir() else (None, None)
-    if None in pair:
-        raise UserError(
-            f"--data {binary} holds no pair of languages: name a folder of binarized data"
-        )
-    try:
-        return checked_languages(pair)
-    except UserError as error:
-        raise UserError(f"the checkpoint for --data {binary} cannot be used: {error}") from error
-
-
 def dictionaries(binary: Path, languages: tuple[str, str]) -> tuple[Dictionary, Dictionary]:
     """Load the dictionaries of source and target.
 
     Raises:
-        UserError: one is missing.
+        UserError: one is missing or damaged.
     """
-    loaded = []
-    for language in languages:
-        file = dictionary_file(binary, language)
-        if not file.is_file():
-            raise UserError(
-                f"{file} is not there: name the data folder of the checkpoint with --data"
-            )
-        loaded.append(Dictionary.load(file))
-    return loaded[0], loaded[1]
+    source, target = (Dictionary.load(dictionary_file(binary, one)) for one in languages)
+    return source, target
 
 
 def check_dictionaries(

@@ -5,7 +5,7 @@ import operator
 import sys
 from typing import Any
 
-from hyptrans.support.errors import UserError
+from hyptrans.support.errors import UserError, one_line
 
 _ARITHMETIC = {
     ast.Add: operator.add,
@@ -13,7 +13,6 @@ _ARITHMETIC = {
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
 }
-_LONGEST_SHOWN = 60
 
 
 def install() -> None:
@@ -39,10 +38,9 @@ def literal(text: Any) -> Any:
     try:
         return _value(ast.parse(text.strip(), mode="eval").body)
     except (ValueError, TypeError, SyntaxError, ArithmeticError, RecursionError) as error:
-        shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
         raise UserError(
-            f"the option {shown!r} is refused: fairseq would evaluate it, and hyptrans lets it "
-            "evaluate numbers, strings and lists of them alone; write it out"
+            f"the option {one_line(text, 60)!r} is refused: fairseq would evaluate it, and "
+            "hyptrans lets it evaluate numbers, strings and lists of them alone; write it out"
         ) from error
 
 

@@ -1,7 +1,7 @@
 """The learning-rate schedule of the Transformer and HyboNet papers."""
 
 from dataclasses import dataclass
-from typing import Any, List, Optional  # noqa: UP035 - fairseq reads typing.List
+from typing import Any, List  # noqa: UP035 - fairseq reads typing.List
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.optim.lr_scheduler import FairseqLRScheduler, register_lr_scheduler
@@ -15,13 +15,14 @@ class NoamConfig(FairseqDataclass):
     """Options of the schedule; the factor is ``--lr``."""
 
     warmup_updates: int = option(4000, "updates during which the rate grows")
-    noam_dim: Optional[int] = option(None, "model width d (default: --encoder-embed-dim)")
     lr: List[float] = II("optimization.lr")  # noqa: UP006, RUF009 - as fairseq reads it
 
 
 @register_lr_scheduler("noam", dataclass=NoamConfig)
 class Noam(FairseqLRScheduler):
     """``lr = factor d^-0.5 min(t^-0.5, t w^-1.5)`` at update ``t``, with warm-up ``w`` updates.
+
+    The width ``d`` is ``--encoder-embed-dim``.
 
     Source: Vaswani et al. 2017, sec. 5.3; the factor (``--lr``) is 5 in the HyboNet paper.
 
@@ -35,12 +36,12 @@ class Noam(FairseqLRScheduler):
             raise ValueError(f"--lr-scheduler noam takes one --lr, its factor; got {list(cfg.lr)}")
         if cfg.warmup_updates < 1:
             raise ValueError(f"--warmup-updates must be at least 1, got {cfg.warmup_updates}")
-        if cfg.noam_dim is not None and cfg.noam_dim < 1:
-            raise ValueError(f"--noam-dim must be at least 1, got {cfg.noam_dim}")
-        width = cfg.noam_dim or _encoder_embed_dim(cfg)
+        # the width stands in the configuration that contains this one
+        model = cfg._get_root().get("model")
+        width = getattr(model, "encoder_embed_dim", None)
         if not width:
             raise ValueError(
-                "--lr-scheduler noam found no --encoder-embed-dim in this model: give --noam-dim"
+                "--lr-scheduler noam found no --encoder-embed-dim in this model: take inverse_sqrt"
             )
         self.factor = cfg.lr[0] * width**-0.5
         self.step_update(0)
@@ -55,9 +56,3 @@ class Noam(FairseqLRScheduler):
         self.lr = self.factor * min(t**-0.5, t * warmup**-1.5)
         self.optimizer.set_lr(self.lr)
         return self.lr
-
-
-def _encoder_embed_dim(cfg: Any) -> int | None:
-    """Return the width of the trained model, from the configuration that contains this one."""
-    model = cfg._get_root().get("model") if hasattr(cfg, "_get_root") else None
-    return getattr(model, "encoder_embed_dim", None)

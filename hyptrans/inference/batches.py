@@ -4,6 +4,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from hyptrans.inference.beams import Array
 from hyptrans.inference.options import rounded_up
 from hyptrans.support.progress import bar
 
@@ -46,16 +49,16 @@ def by_length(
 
 
 def padded(rows: Sequence[Sequence[int]], words: "Words", *, left: bool = False) -> "Tensor":
-    """Return the tokens of sentences, padded on the right or the left, ``[B, T]``."""
+    """Return the tokens of sentences as a tensor, padded on the right or the left, ``[B, T]``."""
     import torch
 
-    return torch.tensor(filled(rows, words, left=left), dtype=torch.long)
+    return torch.from_numpy(filled(rows, words, left=left))
 
 
-def filled(rows: Sequence[Sequence[int]], words: "Words", *, left: bool) -> list[list[int]]:
-    """Return the rows, padded to one length on the right or the left."""
+def filled(rows: Sequence[Sequence[int]], words: "Words", *, left: bool) -> Array:
+    """Return the tokens of sentences, padded on the right or the left, int64 ``[B, T]``."""
     longest, made = max(map(len, rows)), []
     for row in rows:
         padding = [words.pad()] * (longest - len(row))
         made.append([*padding, *row] if left else [*row, *padding])
-    return made
+    return np.array(made, dtype=np.int64)

@@ -14,8 +14,6 @@ import numpy as np
 from hyptrans.inference.options import Settings
 from hyptrans.support.errors import UserError
 
-_BLOCK = 64
-"""Scores per block; :func:`best_of` compares the blocks' maxima first."""
 Array = np.ndarray
 
 
@@ -105,8 +103,7 @@ def search(
 
 def beam_of(settings: Settings, words: Any) -> int:
     """Return the number of hypotheses of a sentence; a beam is no wider than the dictionary."""
-    sampling = settings.sample_from is not None
-    return settings.beam if sampling else min(settings.beam, len(words) - 1)
+    return settings.beam if settings.generator else min(settings.beam, len(words) - 1)
 
 
 class _Live:
@@ -117,7 +114,6 @@ class _Live:
     ) -> None:
         self.decoding, self.settings, self.words = decoding, settings, words
         self.longest, self.beam = longest, beam_of(settings, words)
-        self.draw = settings.generator or np.random.default_rng()
         self.sentences = np.arange(sentences)
         """Each sentence's place in the batch."""
         shape = (sentences, self.beam)
@@ -140,15 +136,15 @@ class _Live:
 
         ``given``: tokens ``[n]`` that hypotheses must continue with, unless they are padding.
         """
-        sampling = self.settings.sample_from is not None
-        if not sampling and given is None and step < self.longest:
+        draw = self.settings.generator
+        if draw is None and given is None and step < self.longest:
             return self._best_of_rows(step)
         scores = self.decoding.scores(self.last, self.rows, step)
         self._restrict(scores, step)
         if given is not None:
             self._follow(given, scores)
-        if sampling:
-            return self._drawn(scores)
+        if draw is not None:
+            return self._drawn(scores, draw)
         # before the first token all hypotheses are equal
         every = scores + self.totals[:, :, None] if step else scores[:, :1]
         vocabulary = every.shape[2]
@@ -195,14 +191,14 @@ class _Live:
                 if self.steps:
                     self.steps[-1] = self._step()
 
-    def _drawn(self, scores: Array) -> tuple[Array, Array, Array]:
+    def _drawn(self, scores: Array, draw: np.random.Generator) -> tuple[Array, Array, Array]:
         """Draw a token for each hypothesis, ``[n, beam]``."""
         n, beam, symbols = scores.shape
-        most = min(self.settings.sample_from or 1, symbols)
+        most = min(self.settings.sample_from, symbols)
         every = scores.reshape(n * beam, symbols)
         top, tokens = best_of(every, most)
         bounds = np.exp(top.astype(np.float64)).cumsum(1)
-        drawn = self.draw.random((n * beam, 1)) * bounds[:, -1:]
+        drawn = draw.random((n * beam, 1)) * bounds[:, -1:]
         place = np.minimum((bounds <= drawn).sum(1), most - 1)[:, None]
         values = np.take_along_axis(top, place, 1).reshape(n, beam)
         chosen = np.take_along_axis(tokens, place, 1).reshape(n, beam)
@@ -245,27 +241,13 @@ class _Live:
 
 
 def best_of(scores: Array, count: int) -> tuple[Array, Array]:
-    """Return the largest numbers of each row and their places, largest first.
+    """Return the largest numbers of each row and their places, largest first; NaN is the least.
 
-    Shapes: ``[n, N]`` -> twice ``[n, count]``. NaN counts as minus infinity.
+    Shapes: ``[n, N]`` -> twice ``[n, count]``.
     """
-    n, size = scores.shape
-    padded = -(-size // _BLOCK) * _BLOCK
-    if padded != size:
-        wider = np.full((n, padded), -np.inf, dtype=scores.dtype)
-        wider[:, :size] = scores
-        scores = wider
-    blocks = scores.reshape(n, -1, _BLOCK)
-    tops = blocks.max(2)
-    if np.isnan(tops).any():
-        blocks = np.nan_to_num(blocks, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
-        tops = blocks.max(2)
-    if count < tops.shape[1]:
-        # each of the best numbers lies in one of the blocks with the best maxima
-        good = np.sort(np.argpartition(-tops, count - 1, axis=1)[:, :count], axis=1)
-    else:
-        good = np.broadcast_to(np.arange(tops.shape[1]), tops.shape)
-    near = np.take_along_axis(blocks, good[:, :, None], 1).reshape(n, -1)
-    order = np.argsort(-near, axis=1, kind="stable")[:, :count]
-    places = np.take_along_axis(good, order // _BLOCK, 1) * _BLOCK + order % _BLOCK
-    return np.take_along_axis(near, order, 1), places
+    near = np.argpartition(-scores, count - 1, axis=1)[:, :count]
+    # of equal numbers the first comes first
+    near.sort(axis=1)
+    values = np.take_along_axis(scores, near, 1)
+    order = np.argsort(-values, axis=1, kind="stable")
+    return np.take_along_axis(values, order, 1), np.take_along_axis(near, order, 1)

@@ -19,8 +19,6 @@ AVERAGED = "averaged_updates"
 """The fact in which an average lists the updates after which its checkpoints were written."""
 # the name of a language, in any code, zh.char too; without a slash it cannot be a path
 _LANGUAGE = re.compile(r"[A-Za-z0-9_.-]{1,32}")
-# most characters of a bad value that a message shows
-_MOST_SHOWN = 80
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ def checked_languages(found: Any) -> tuple[str, str]:
             return source, target
     raise UserError(
         "its languages are not two names of letters, digits, points and lines but "
-        f"{str(found)[:_MOST_SHOWN]}: prepare its data with such names"
+        f"{str(found)[:80]}: prepare its data with such names"
     )
 
 

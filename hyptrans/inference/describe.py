@@ -3,9 +3,9 @@
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from hyptrans.geometry.space import Space, vectors
+from hyptrans.geometry.space import vectors
 from hyptrans.inference.contents import AVERAGED
 from hyptrans.inference.translator import Translator
 
@@ -24,22 +24,14 @@ def radii(side: Any) -> dict[str, float]:
     """
     words, table = side.dictionary, side.embed_tokens
     tokens = torch.arange(len(words), device=next(table.parameters()).device)
-    found = embedding_radii(side, tokens[tokens != words.pad()])
-    least, median, greatest = found.min(), found.median(), found.max()
-    return {"least": float(least), "median": float(median), "greatest": float(greatest)}
-
-
-def embedding_space(side: Any) -> Space:
-    """Return the space of the embeddings of an encoder or decoder, also of fairseq's own."""
-    flat = Space("euclidean")
-    return side.space_of(side.embed_tokens) if hasattr(side, "space_of") else flat
-
-
-def embedding_radii(side: Any, tokens: Tensor) -> Tensor:
-    """Return embeddings' distances from the origin at curvature -1, float64: ``[N]`` -> ``[N]``."""
     with torch.inference_mode():
-        points = side.embed_tokens(tokens).double()
-        return vectors(points, embedding_space(side)).norm(dim=-1)
+        points = table(tokens[tokens != words.pad()]).double()
+        found = vectors(points, side.space_of(table)).norm(dim=-1)
+    return {
+        "least": float(found.min()),
+        "median": float(found.median()),
+        "greatest": float(found.max()),
+    }
 
 
 def describe(translator: Translator) -> dict[str, Any]:

@@ -9,8 +9,6 @@ from hyptrans.data.dictionary import EOS, SPECIAL, UNK
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import read_bytes
 
-_OVERWRITE = "#fairseq:overwrite"
-"""Mark at the end of a line that repeats an earlier symbol on purpose."""
 MOST_SYMBOLS, MOST_BYTES = 1_000_000, 64 << 20
 """Limits of a dictionary: every line costs some 300 bytes of memory."""
 
@@ -86,33 +84,28 @@ class Dictionary:
             lines = read_bytes(path, MOST_BYTES).decode().replace("\r\n", "\n").replace("\r", "\n")
             if lines.count("\n") > MOST_SYMBOLS:
                 raise ValueError(f"it has more than {MOST_SYMBOLS:,} lines")
-            for number, line in enumerate(lines.split("\n"), 1):
-                if line:
-                    made._add(line.rstrip(), number)
+            for number, line in enumerate(filter(None, lines.split("\n")), 1):
+                symbol, _, count = line.rstrip().rpartition(" ")
+                if not symbol or not count.lstrip("-").isdecimal():
+                    raise ValueError(f"entry {number} is not a symbol and its count")
+                made.add(symbol, int(count))
+            if len(made) == made.nspecial:
+                raise ValueError("it has no words")
         except ValueError as error:
             raise UserError(f"{path} is no dictionary of fairseq ({error})") from error
-        if len(made) == made.nspecial:
-            raise UserError(f"{path} has no words")
-        # a line of Marian's vocabulary is YAML: a word and its number
-        if made.symbols[made.nspecial].strip("\"':") in SPECIAL:
-            raise UserError(
-                f"{path} is a vocabulary of Marian, no dictionary of fairseq: name the data folder "
-                "that the model was trained on"
-            )
         return made
 
-    def _add(self, line: str, number: int) -> None:
-        symbol, _, count = line.rpartition(" ")
-        again = count == _OVERWRITE
-        if again:
-            symbol, _, count = symbol.rpartition(" ")
-        if not symbol or not count.lstrip("-").isdecimal():
-            raise ValueError(f"line {number} is not a symbol and its count")
-        if symbol in self.indices and not again:
-            raise ValueError(f"the symbol of line {number} stands there twice")
+    def add(self, symbol: str, count: int) -> None:
+        """Add a symbol behind the others.
+
+        Raises:
+            ValueError: the dictionary has it already.
+        """
+        if symbol in self.indices:
+            raise ValueError(f"it has the symbol {symbol[:40]!r} twice")
         self.indices[symbol] = len(self.symbols)
         self.symbols.append(symbol)
-        self.count.append(int(count))
+        self.count.append(count)
 
 
 def fingerprint(dictionary: Any) -> str:

@@ -44,7 +44,7 @@ def load(
         )
     places = [place] if isinstance(place, str | os.PathLike) else place
     # first, since importing torch takes seconds
-    found = [(one, locate(one, revision=revision, token=token)) for one in places]
+    found = [locate(one, revision=revision, token=token) for one in places]
     if engine != "torch":
         return _by_onnx(found, engine, device, dtype, sources)
     require("torch", "torch")
@@ -55,16 +55,12 @@ def load(
 
         # whatever the caller's default device is
         with torch.device("cpu"):
-            contents = [_contents(*one, **sources) for one in found]
+            contents = [read(one, **sources) for one in found]
             return Translator(*contents, device=device, dtype=dtype)
 
 
 def _by_onnx(
-    found: Sequence[tuple[Place, Path]],
-    engine: str,
-    device: str,
-    dtype: Any,
-    sources: Mapping[str, Any],
+    places: Sequence[Path], engine: str, device: str, dtype: Any, sources: Mapping[str, Any]
 ) -> "Translator":
     if engine != "onnx":
         raise UserError(f"engine must be torch or onnx, got {str(engine)[:40]}")
@@ -73,36 +69,32 @@ def _by_onnx(
             "engine onnx computes in float32 on the CPU, from a model folder that brings its text "
             "processing: leave device, dtype, data and subword models out"
         )
-    for place, path in found:
-        if not path.is_dir():
+    for place in places:
+        if not place.is_dir():
             raise UserError(f"{place} is no model folder: hyptrans export makes one with --onnx")
     from hyptrans.inference.onnx.engine import OnnxTranslator
 
     # it lacks the methods that need torch; a type of its own would hide those of all other models
-    return cast("Translator", OnnxTranslator(*(path for _, path in found)))
+    return cast("Translator", OnnxTranslator(*places))
 
 
 def read(
-    place: Place, *, revision: str | None = None, token: str | None = None, **sources: Any
+    place: Place,
+    *,
+    data: Place | None = None,
+    subword_models: Mapping[str, Place | None] | None = None,
+    moses: bool = False,
+    revision: str | None = None,
+    token: str | None = None,
 ) -> "Contents":
     """Read the contents of a model; the arguments are those of :func:`hyptrans.load`.
 
     Raises:
         UserError: there is no such model, or a part of it is missing or damaged.
     """
-    return _contents(place, locate(place, revision=revision, token=token), **sources)
-
-
-def _contents(
-    place: Place,
-    found: Path,
-    *,
-    data: Place | None = None,
-    subword_models: Mapping[str, Place | None] | None = None,
-    moses: bool = False,
-) -> "Contents":
     from hyptrans.inference.sharing import folder
 
+    found = locate(place, revision=revision, token=token)
     if found.is_dir():
         if data is not None or subword_models or moses:
             raise UserError(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from hyptrans.inference.sentences import Language, check_at_least_one, check_bounded
+from hyptrans.inference.sentences import MOST, Language, check_at_least_one, check_bounded
 from hyptrans.support.errors import UserError
 from hyptrans.support.flags import MOST_SEED
 
@@ -73,15 +73,15 @@ class Settings:
         lenpen: exponent of the length that divides a hypothesis's score.
         shortest: fewest tokens of a hypothesis, without its end.
         temperature: divisor of the logits.
-        sample_from: how many of the most probable tokens to sample from; None for beam search.
-        generator: numpy's generator that draws the samples; None for a new one.
+        sample_from: how many of the most probable tokens to sample from.
+        generator: numpy's generator that draws the samples; None for beam search.
     """
 
     beam: int = BEAM
     lenpen: float = LENPEN
     shortest: int = 1
     temperature: float = 1.0
-    sample_from: int | None = None
+    sample_from: int = MOST
     generator: Any = None
 
 
@@ -91,8 +91,8 @@ def check_names(given: Mapping[str, Any], known: type) -> None:
         raise TypeError(f"there is no option {name}, there are {', '.join(known.__annotations__)}")
 
 
-def check(options: SearchOptions, n: int | None) -> None:
-    """Check options and the number of translations of each sentence.
+def decide(options: SearchOptions, n: int | None) -> Settings:
+    """Return the settings of a search for ``n`` translations of each sentence, or for all it finds.
 
     Raises:
         TypeError: :class:`SearchOptions` lacks a name, or a value has the wrong type.
@@ -102,54 +102,36 @@ def check(options: SearchOptions, n: int | None) -> None:
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     counts = given.keys() & {"beam", "max_length", "sampling_topk", "batch_tokens"}
     check_at_least_one(**({} if n is None else {"n": n}), **{name: given[name] for name in counts})
-    check_bounded(*TEMPERATURES, temperature=given.get("temperature", 1.0))
+    temperature, beam = given.get("temperature", 1.0), given.get("beam", BEAM)
+    check_bounded(*TEMPERATURES, temperature=temperature)
     if "lenpen" in given and "length_penalty" in given:
         raise UserError("lenpen and length_penalty are the same: leave one out")
     for name in given.keys() & {"lenpen", "length_penalty"}:
         check_bounded(-MOST_LENPEN, MOST_LENPEN, **{name: given[name]})
+    lenpen = float(given.get("length_penalty", given.get("lenpen", LENPEN)))
     sampling = given.get("sampling", False)
     if not isinstance(sampling, bool):
         raise TypeError(f"sampling is True or False, got {type(sampling).__name__}")
-    if sampling and "beam" in given:
+    if not sampling:
+        for name in given.keys() & {"sampling_topk", "seed"}:
+            raise UserError(f"{name} is for samples: set sampling=True, or leave it out")
+        if n is not None and n > beam:
+            raise UserError(f"n={n} translations need a beam of at least as many, got beam={beam}")
+        return Settings(int(beam), lenpen, temperature=float(temperature))
+    if "beam" in given:
         raise UserError("samples have no beam: n_best(…, n) draws n of them, leave beam out")
-    for name in () if sampling else given.keys() & {"sampling_topk", "seed"}:
-        raise UserError(f"{name} is for samples: set sampling=True, or leave it out")
-    beam = given.get("beam", BEAM)
-    if n is not None and n > beam and not sampling:
-        raise UserError(f"n={n} translations need a beam of at least as many, got beam={beam}")
-    if "seed" in given:
-        check_bounded(0, MOST_SEED, seed=given["seed"])
-        operator.index(given["seed"])
+    seed = given.get("seed")
+    if seed is not None:
+        check_bounded(0, MOST_SEED, seed=seed)
+    import numpy as np
 
-
-def decide(options: SearchOptions, n: int | None, symbols: int) -> tuple[Settings, int]:
-    """Return the settings of a search, and how many translations of each sentence to return.
-
-    Args:
-        options: by name.
-        n: translations of each sentence; None for all that the search finds.
-        symbols: number of symbols in the dictionary.
-
-    Raises:
-        TypeError: as :func:`check`.
-        UserError: as :func:`check`.
-    """
-    check(options, n)
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    sampling, generator = given.get("sampling", False), None
-    if "seed" in given:
-        import numpy as np
-
-        generator = np.random.default_rng(operator.index(given["seed"]))
-    beam = int((n or BEAM) if sampling else given.get("beam", BEAM))
-    settings = Settings(
-        beam=beam,
-        lenpen=float(given.get("length_penalty", given.get("lenpen", LENPEN))),
-        temperature=float(given.get("temperature", 1.0)),
-        sample_from=int(given.get("sampling_topk", symbols)) if sampling else None,
-        generator=generator,
+    return Settings(
+        beam=int(n or BEAM),
+        lenpen=lenpen,
+        temperature=float(temperature),
+        sample_from=int(given.get("sampling_topk", MOST)),
+        generator=np.random.default_rng(None if seed is None else operator.index(seed)),
     )
-    return settings, beam if n is None else int(n)
 
 
 def limits(rows: Sequence[Sequence[int]], options: SearchOptions, most: int) -> list[int]:

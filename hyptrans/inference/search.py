@@ -21,8 +21,7 @@ def search(
     source: Tensor,
     longest: int,
     settings: Settings,
-    *,
-    prefix: Tensor | None = None,
+    prefix: Array | None = None,
 ) -> list[list[Found]]:
     """Return each sentence's hypotheses, best first; fewer than ``beam`` if fewer were found.
 
@@ -39,7 +38,7 @@ def search(
     """
     words = models[0].decoder.dictionary
     longest = min(longest, *(model.decoder.longest - 1 for model in models))
-    begun = np.zeros((len(source), 0), dtype=np.int64) if prefix is None else prefix.cpu().numpy()
+    begun = np.zeros((len(source), 0), dtype=np.int64) if prefix is None else prefix
     with kept_curvatures(*models):
         decoding = _Decoding(models, source, beam_of(settings, words), settings.temperature)
         return search_beams(decoding, longest, settings, begun, words)

@@ -39,8 +39,7 @@ class TextRules:
 
     def identity(self) -> tuple[Any, ...]:
         """Return a value that is equal for rules that split every text into the same subwords."""
-        here = self.model is not None and self.model.is_file()
-        model = self.model.read_bytes() if self.model is not None and here else None
+        model = None if self.model is None else self.model.read_bytes()
         return self.kind, self.raw_text, self.steps, model
 
     def encoder(self, side: int, known: Collection[str]) -> Callable[[str], list[str]]:
@@ -69,8 +68,6 @@ class TextRules:
     def _split(self, known: Collection[str]) -> Callable[[str], str]:
         if self.model is None:
             return subwords.without_reserved
-        if not self.model.is_file():
-            raise UserError(f"{self.model} is missing: a subword model is needed to read text")
         with subwords.reading(self.kind, self.model):
             if self.kind == "sentencepiece":
                 return subwords.sentencepiece_encoder(self.model, known, one_model=self.one_model)
@@ -156,16 +153,13 @@ def from_data(
             )
         source, target = map(found.steps_of, languages)
         return TextRules(found.kind, found.model, found.raw_text, (source, target))
-    if len(named) > 1:
-        raise UserError(f"one kind of subwords is needed, not {' and '.join(map(str, named))}")
-    ((kind, model),) = named.items()
-    if kind not in subwords.KINDS:
-        known = ", ".join(subwords.KINDS)
-        raise UserError(f"subwords of kind {kind!r} are not known: name one of {known}")
-    if kind == subwords.WORDS and model is not None:
-        raise UserError(f"no subwords need no model, got {model}: name its kind, or None for it")
-    if kind != subwords.WORDS and model is None:
-        raise UserError(f"subwords of kind {kind} need the file of their model: name it, not None")
+    kind, model = next(iter(named.items()))
+    fits = kind in subwords.KINDS and (kind == subwords.WORDS) == (model is None)
+    if len(named) > 1 or not fits:
+        raise UserError(
+            f"one kind of subwords is needed, {' or '.join(subwords.MODEL_NAMES)} with the file of "
+            f"its model or {subwords.WORDS} with None, got {dict(named)}"
+        )
     source, target = (TextSteps(language, tokenize=moses) for language in languages)
     one_model = model is None  # a model that the user names may be of one language
     return TextRules(

@@ -4,7 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from hyptrans.inference.batches import by_length
+from hyptrans.inference.batches import by_length, filled
+from hyptrans.inference.beams import Array, Found
 from hyptrans.inference.contents import Contents, check_alike
 from hyptrans.inference.options import (
     BATCH_TOKENS,
@@ -21,8 +22,6 @@ from hyptrans.support.errors import UserError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-    from hyptrans.inference.beams import Found
 
 
 class TextTranslator(ABC):
@@ -52,13 +51,12 @@ class TextTranslator(ABC):
 
     @abstractmethod
     def _search(
-        self,
-        source: Sequence[Sequence[int]],
-        longest: int,
-        settings: Settings,
-        prefix: Sequence[Sequence[int]],
-    ) -> "list[list[Found]]":
-        """Return the hypotheses of each row of source tokens, best first."""
+        self, source: Array, longest: int, settings: Settings, prefix: Array
+    ) -> list[list[Found]]:
+        """Return the hypotheses of each row of source tokens, best first.
+
+        Shapes: source ``[B, S]``, padded on the left, prefix ``[B, P]``, padded on the right.
+        """
 
     @overload
     def translate(self, sources: str, **options: "Unpack[SearchOptions]") -> str: ...  # type: ignore[overload-overlap]
@@ -103,19 +101,18 @@ class TextTranslator(ABC):
             TypeError: a source is not text, or an option does not exist.
             UserError: a sentence is longer than the model takes, or an option is out of range.
         """
-        settings, most = decide(options, n, self.dictionary_sizes[1])
+        settings = decide(options, n)
         rows = self._source.rows(sources)
         longest = limits(rows, options, self._target.longest - 1)
         begun = prefixes(options, self._target, longest)
         found = [[Hypothesis("", 0.0, 0.0, ())] for _ in rows]
         tokens, shown = options.get("batch_tokens") or BATCH_TOKENS, options.get("progress")
         for batch in by_length([*map(len, rows)], tokens, "translate", shown, step=LENGTH_STEP):
-            source, prefix = (
-                [each[i] for i in batch] for each in (rows, [row for row, _ in begun])
-            )
+            source = filled([rows[i] for i in batch], self._source.words, left=True)
+            prefix = filled([begun[i][0] for i in batch], self._target.words, left=False)
             made = self._search(source, longest[batch[0]], settings, prefix)
             for i, hypotheses in zip(batch, made, strict=True):
-                found[i] = [self._hypothesis(one, begun[i][1]) for one in hypotheses[:most]]
+                found[i] = [self._hypothesis(one, begun[i][1]) for one in hypotheses[:n]]
         return found[0] if isinstance(sources, str) else found
 
     @property
@@ -132,7 +129,7 @@ class TextTranslator(ABC):
         cut = contents.text.encoder(side, frozenset(words.symbols[words.nspecial :]))
         return Language(("source", "target")[side], words, cut, self._longest[side])
 
-    def _hypothesis(self, found: "Found", prefix: tuple[str, ...]) -> Hypothesis:
+    def _hypothesis(self, found: Found, prefix: tuple[str, ...]) -> Hypothesis:
         eos = self._target.words.eos()
         made = self._target.subwords([t for t in found.tokens.tolist() if t != eos])
         subwords = (*prefix, *made[len(prefix) :])

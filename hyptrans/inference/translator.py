@@ -11,7 +11,7 @@ from torch import Tensor
 from hyptrans.geometry.space import Space
 from hyptrans.inference.architecture import build
 from hyptrans.inference.batches import by_length, padded
-from hyptrans.inference.beams import Found
+from hyptrans.inference.beams import Array, Found
 from hyptrans.inference.contents import Contents
 from hyptrans.inference.options import BATCH_TOKENS, BatchOptions, Settings, check_names
 from hyptrans.inference.results import Alignment, Encoding
@@ -65,7 +65,6 @@ class Translator(TextTranslator):
             raise UserError(f"{one.place} cannot be used: {error}") from error
         sides = [(model.encoder.longest, model.decoder.longest) for model in self.models]
         super().__init__(contents, (min(side[0] for side in sides), min(side[1] for side in sides)))
-        self.device = torch.device("cpu")
         self.to(device)
 
     @property
@@ -99,18 +98,14 @@ class Translator(TextTranslator):
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
         try:
-            wanted = torch.device(device)
-            if wanted.type == "meta":
-                raise RuntimeError("nothing is computed there")
-            for model in self.models:
-                model.to(wanted)
+            # before any model moves; on torch's device meta there are no numbers
+            torch.zeros(1, device=device).item()
         except (RuntimeError, AssertionError) as error:
-            # part of the model may have moved already
-            for model in self.models:
-                model.to(self.device)
             reason = str(error).partition("\n")[0]
             raise UserError(f"device {device} cannot be used ({reason})") from error
-        self.device = wanted
+        self.device = torch.device(device)
+        for model in self.models:
+            model.to(self.device)
         return self
 
     @overload
@@ -199,21 +194,11 @@ class Translator(TextTranslator):
         return by_length(sizes, tokens, name, options.get("progress"))
 
     def _search(
-        self,
-        source: Sequence[Sequence[int]],
-        longest: int,
-        settings: Settings,
-        prefix: Sequence[Sequence[int]],
+        self, source: Array, longest: int, settings: Settings, prefix: Array
     ) -> list[list[Found]]:
-        words = self._target.words
         with _on(self.device):
-            return search(
-                self.models,
-                padded(source, self._source.words, left=True).to(self.device),
-                longest,
-                settings,
-                prefix=padded(prefix, words).to(self.device),
-            )
+            tokens = torch.from_numpy(source).to(self.device)
+            return search(self.models, tokens, longest, settings, prefix)
 
     def _input(self, rows: Sequence[Sequence[int]], batch: Sequence[int]) -> Tensor:
         return padded([rows[i] for i in batch], self._source.words, left=True).to(self.device)

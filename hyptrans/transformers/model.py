@@ -22,7 +22,7 @@ from transformers.modeling_outputs import Seq2SeqLMOutput
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.inference import architecture
-from hyptrans.inference.describe import embedding_space, parameter_count
+from hyptrans.inference.describe import parameter_count
 from hyptrans.inference.load import read
 from hyptrans.inference.options import BEAM
 from hyptrans.inference.sharing import card, folder
@@ -293,7 +293,7 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
             UserError: noise is added to them, or an optimizer treats them as vectors.
         """
         table = self.encoder.embed_tokens
-        curved = embedding_space(self.encoder).kind != "euclidean"
+        curved = self.encoder.space_of(table).kind != "euclidean"
         if curved and getattr(table, "neftune_noise_alpha", None):
             raise UserError("neftune_noise_alpha moves points off their space: leave it out")
         for name, point in self.named_parameters():

@@ -78,9 +78,7 @@ def dictionary() -> Dictionary:
     """Return a dictionary of the words w4, w5 and so on after the special symbols."""
     words = Dictionary()
     for number in range(len(words), SYMBOLS):
-        words.indices[f"w{number}"] = number
-        words.symbols.append(f"w{number}")
-        words.count.append(1)
+        words.add(f"w{number}", 1)
     return words
 
 
@@ -119,15 +117,15 @@ def ours(place: Path) -> Translate:
 
 def by_onnx(place: Path) -> Translate:
     """Add ONNX graphs to the model folder and return the search of engine ``onnx``."""
-    export.write(hyptrans.load(place).model, place)
-    graphs, most, words = Graphs(place), MADE - 1, dictionary()
+    about = export.write(hyptrans.load(place).model, place)
+    graphs, most, words = Graphs(place, about["sha256"]), MADE - 1, dictionary()
 
     def translate(rows: Sequence[Sequence[int]], beam: int) -> int:
         asked, made = Settings(beam=beam, shortest=most), 0
         for batch in by_length([len(row) for row in rows], BATCH_TOKENS, "", False):
-            source = np.array(filled([rows[i] for i in batch], words, left=True))
+            source = filled([rows[i] for i in batch], words, left=True)
             nothing = np.zeros((len(batch), 0), dtype=np.int64)
-            running = Running(graphs, source, source == words.pad())
+            running = Running([graphs], source, source == words.pad())
             found = search_arrays(running, most, asked, nothing, words)
             made = len(found[0][0].tokens)
         return made

@@ -34,16 +34,15 @@ def build(cfg):
 
 
 @pytest.mark.parametrize(
-    ("model", "options", "width"),
+    ("model", "width"),
     [
-        ({"encoder_embed_dim": 64}, {}, 64),
-        ({"encoder_embed_dim": 64}, {"noam_dim": 256}, 256),
+        ({"encoder_embed_dim": 64}, 64),
         # of a model without a dataclass
-        (Namespace(encoder_embed_dim=16), {}, 16),
+        (Namespace(encoder_embed_dim=16), 16),
     ],
 )
-def test_rate_follows_the_formula(model, options, width):
-    schedule = build(configuration(model, **options))
+def test_rate_follows_the_formula(model, width):
+    schedule = build(configuration(model))
     # fairseq sets no other before the first update
     rates = {1: schedule.optimizer.get_lr()}
     for update in (2, 50, 100, 101, 5000):
@@ -57,7 +56,7 @@ def test_rate_follows_the_formula(model, options, width):
 
 @pytest.mark.parametrize("model", [None, {"decoder_embed_dim": 64}])
 def test_no_width_is_an_error(model):
-    with pytest.raises(ValueError, match=r"found no --encoder-embed-dim .* give --noam-dim"):
+    with pytest.raises(ValueError, match=r"found no --encoder-embed-dim .* take inverse_sqrt"):
         build(configuration(model))
 
 
@@ -65,7 +64,6 @@ def test_no_width_is_an_error(model):
     ("options", "message"),
     [
         ({"lr": [1.0, 2.0]}, r"takes one --lr, its factor; got \[1.0, 2.0\]"),
-        ({"noam_dim": -64}, "--noam-dim must be at least 1, got -64"),
         ({"warmup_updates": 0}, "--warmup-updates must be at least 1, got 0"),
     ],
 )

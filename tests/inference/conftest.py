@@ -61,13 +61,10 @@ def same_states(one, other):
     first, second = one.model.state_dict(), other.model.state_dict()
     # a number of fairseq's that is never set
     names = [name for name in first if not name.endswith("_float_tensor")]
-    return first.keys() == second.keys() and all(
-        torch.equal(first[name], second[name]) for name in names
-    )
+    return first.keys() == second.keys() and all(torch.equal(first[n], second[n]) for n in names)
 
 
-def load(path):
-    return hyptrans.load(path)
+load = hyptrans.load
 
 
 @pytest.fixture

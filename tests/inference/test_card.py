@@ -40,16 +40,13 @@ def test_what_a_checkpoint_says_stays_in_its_line_and_its_block():
 
 def test_languages_and_names_are_what_they_are_for_yaml_and_python():
     library = pytest.importorskip("huggingface_hub")
-    text = made('a "b"', folder='a "b"', languages=("en", "no"))
-    assert library.ModelCard(text).data.language == ["en", "no"]
+    data = 'Tatoeba, "short" sentences: 2026'
+    scores = [{"name": "BLEU", "value": 1.5, "signature": "s"}]
+    text = made('a "b"', folder='a "b"', languages=("en", "no"), dataset=data, scores=scores)
+    found = library.ModelCard(text).data
+    assert found.language == ["en", "no"]
+    (result,) = found.eval_results
+    assert (result.dataset_name, result.metric_value) == (data, 1.5)
     (loaded,) = re.findall(r"^model = hyptrans.load\((.*)\)$", text, re.MULTILINE)
     assert ast.literal_eval(loaded) == 'a "b"'
     assert hub._LOADED.search(text.encode())
-
-
-def test_the_name_of_a_data_set_is_not_cut():
-    library = pytest.importorskip("huggingface_hub")
-    data = 'Tatoeba, "short" sentences: 2026'
-    text = made(dataset=data, scores=[{"name": "BLEU", "value": 1.5, "signature": "s"}])
-    (result,) = library.ModelCard(text).data.eval_results
-    assert (result.dataset_name, result.metric_value) == (data, 1.5)

@@ -84,26 +84,26 @@ class Hub(BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
 
+def redirect(monkeypatch, address):
+    """Tell the library to use another server."""
+    from huggingface_hub import constants, file_download, hf_api, utils
+
+    for module in (constants, hf_api, file_download, utils):
+        for name in ("ENDPOINT", "HF_ENDPOINT"):
+            monkeypatch.setattr(module, name, address, raising=False)
+    template = address + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setattr(hf_api.api, "endpoint", address)
+
+
 @pytest.fixture
 def server(tmp_path, monkeypatch):
     """A stand-in, which the library is told to use."""
     handler = type("Handler", (Hub,), {"files": {}, "made": [], "asked": []})
     running = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=running.serve_forever, daemon=True).start()
-    address = f"http://127.0.0.1:{running.server_port}"
-    from huggingface_hub import constants, file_download, hf_api, utils
-
-    for module in (constants, hf_api, file_download, utils):
-        for name in ("ENDPOINT", "HF_ENDPOINT"):
-            if hasattr(module, name):
-                monkeypatch.setattr(module, name, address)
-    monkeypatch.setattr(
-        constants,
-        "HUGGINGFACE_CO_URL_TEMPLATE",
-        address + "/{repo_id}/resolve/{revision}/{filename}",
-    )
-    monkeypatch.setattr(hf_api.api, "endpoint", address)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    redirect(monkeypatch, f"http://127.0.0.1:{running.server_port}")
+    monkeypatch.setattr(hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_TOKEN", "hf_of_the_test")
     yield handler
     running.shutdown()
@@ -115,15 +115,25 @@ def test_what_was_pushed_is_loaded_and_translates_the_same(
 ):
     monkeypatch.chdir(tmp_path)
     model = export(make("hybonet"), tmp_path / "model")
+    card = b'# model\n\n\xc3\xa9 hyptrans.load("model") of mine, and hyptrans.load("a/b")\n'
+    (model / "README.md").write_bytes(card)
+    kept = {path.name: path.read_bytes() for path in model.iterdir()}
     for name in ("notes.txt", "dict.notes.txt", "bpe.codes"):
         (model / name).write_text("of the owner alone")
     status, shown = PROGRAM.run(["push", str(model), "user/name"]), capsys.readouterr()
     assert status == 0, shown.err
     assert COMMIT in shown.out
     assert server.made == ["name"]
-    kept = {"notes.txt", "dict.notes.txt", "bpe.codes"}
-    assert set(server.files) == {path.name for path in model.iterdir()} - kept
-    assert hyptrans.load("user/name").translate(texts) == hyptrans.load(model).translate(texts)
+    # the card of the hub loads from there
+    assert server.files == kept | {"README.md": card.replace(b'"model"', b'"user/name"')}
+    assert (model / "README.md").read_bytes() == card
+    wanted = hyptrans.load(model).translate(texts)
+    assert hyptrans.load("user/name").translate(texts) == wanted
+    server.asked.clear()
+    found = hyptrans.load("user/name", revision="v1.2", token="hf_another")
+    assert found.translate(texts) == wanted
+    assert ("/api/models/user/name/revision/v1.2", "Bearer hf_another") in server.asked
+    assert {who for _, who in server.asked} == {"Bearer hf_another"}
 
 
 def test_what_a_link_leads_to_is_not_published(server, make, tmp_path, capsys):
@@ -143,27 +153,16 @@ def test_what_a_link_leads_to_is_not_published(server, make, tmp_path, capsys):
     assert server.files["README.md"] == (model / "config.json").read_bytes()
 
 
-def test_the_card_of_the_hub_loads_from_there(server, make, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    model = export(make("hybonet"), tmp_path / "model")
-    card = b'# model\n\n\xc3\xa9 hyptrans.load("model") of mine, and hyptrans.load("a/b")\n'
-    (model / "README.md").write_bytes(card)
-    assert PROGRAM.run(["push", str(model), "user/name"]) == 0
-    assert (model / "README.md").read_bytes() == card
-    assert server.files["README.md"] == card.replace(b'"model"', b'"user/name"')
-
-
-def test_a_hub_that_cannot_be_reached_is_told_in_one_sentence(
+def test_a_hub_that_does_not_answer_is_told_in_one_sentence(
     server, make, tmp_path, capsys, monkeypatch
 ):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="user/name cannot be fetched") as caught:
+        hyptrans.load("user/name")
+    assert "\n" not in str(caught.value)
     model = export(make("hybonet"), tmp_path / "model")
     # a port at which nobody listens any more
-    monkeypatch.setattr(hub.hf_api.api, "endpoint", "http://127.0.0.1:9")
-    monkeypatch.setattr(hub.hf_api, "ENDPOINT", "http://127.0.0.1:9", raising=False)
-    for module in (hub.constants, hub.utils):
-        for name in ("ENDPOINT", "HF_ENDPOINT"):
-            if hasattr(module, name):
-                monkeypatch.setattr(module, name, "http://127.0.0.1:9")
+    redirect(monkeypatch, "http://127.0.0.1:9")
     # which tells of the data folder
     capsys.readouterr()
     assert PROGRAM.run(["push", str(model), "user/name"]) == 2
@@ -171,20 +170,3 @@ def test_a_hub_that_cannot_be_reached_is_told_in_one_sentence(
     assert error.startswith("error: user/name cannot be written (")
     assert error.count("\n") == 1
     assert server.made == []
-
-
-def test_a_repository_that_is_not_there_is_told_in_one_sentence(server, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match="user/name cannot be fetched") as caught:
-        hyptrans.load("user/name")
-    assert "\n" not in str(caught.value)
-
-
-def test_a_revision_is_asked_for_by_its_name_with_the_token(server, make, texts, tmp_path):
-    model = export(make("hybonet"), tmp_path / "model")
-    assert PROGRAM.run(["push", str(model), "user/name"]) == 0
-    server.asked.clear()
-    found = hyptrans.load("user/name", revision="v1.2", token="hf_another")
-    assert found.translate(texts) == hyptrans.load(model).translate(texts)
-    assert ("/api/models/user/name/revision/v1.2", "Bearer hf_another") in server.asked
-    assert {who for _, who in server.asked} == {"Bearer hf_another"}

@@ -8,8 +8,6 @@ from torch import nn
 from hyptrans.fairseq.around import Function, around
 from hyptrans.layers.manifold import manifold_parameters
 
-AVERAGING_BACKENDS = ("slowmo", "slow_mo", "localsgd")
-
 
 def check_manifold_flags(cfg: Any, model: nn.Module) -> None:
     """Check a whole training configuration against a model's manifold parameters.
@@ -21,32 +19,24 @@ def check_manifold_flags(cfg: Any, model: nn.Module) -> None:
     names = manifold_parameters(model)
     if not names:
         return
-    common, distributed = cfg.common, cfg.distributed_training
+    optimizer, backend = cfg.optimizer._name, cfg.distributed_training.ddp_backend
+    averages = backend in ("slowmo", "slow_mo", "localsgd")
     half = "copies parameters to plain ones without their manifold: use --amp or float32"
     mean = "averages points arithmetically, which leaves the manifold: leave it out"
-    refused = {
-        "--fp16": (common.fp16, half),
-        "--bf16": (common.bf16, half),
-        f"--optimizer {cfg.optimizer._name}": (
-            cfg.optimizer._name != "riemannian_adam",
-            "moves points off the manifold: use --optimizer riemannian_adam",
-        ),
-        "--store-ema": (cfg.ema.store_ema, mean),
-        "--use-bmuf": (cfg.optimization.use_bmuf, mean),
-        f"--ddp-backend {distributed.ddp_backend}": (
-            distributed.ddp_backend in AVERAGING_BACKENDS,
-            mean,
-        ),
-        "--ddp-backend fully_sharded": (
-            distributed.ddp_backend == "fully_sharded",
-            "flattens parameters into plain ones: use --ddp-backend pytorch_ddp",
-        ),
-        "--zero-sharding": (
-            distributed.zero_sharding != "none",
-            "rebuilds the optimizer without the manifold: leave it out",
-        ),
-    }
-    problems = [f"{flag} {why}" for flag, (given, why) in refused.items() if given]
+    off = "moves points off the manifold: use --optimizer riemannian_adam"
+    flat = "flattens parameters into plain ones: use --ddp-backend pytorch_ddp"
+    anew = "rebuilds the optimizer without the manifold: leave it out"
+    refused = [
+        (cfg.common.fp16, "--fp16", half),
+        (cfg.common.bf16, "--bf16", half),
+        (optimizer != "riemannian_adam", f"--optimizer {optimizer}", off),
+        (cfg.ema.store_ema, "--store-ema", mean),
+        (cfg.optimization.use_bmuf, "--use-bmuf", mean),
+        (averages, f"--ddp-backend {backend}", mean),
+        (backend == "fully_sharded", f"--ddp-backend {backend}", flat),
+        (cfg.distributed_training.zero_sharding != "none", "--zero-sharding", anew),
+    ]
+    problems = [f"{flag} {why}" for given, flag, why in refused if given]
     if problems:
         raise ValueError(
             f"with {len(names)} manifold parameters ({names[0]}, …): "

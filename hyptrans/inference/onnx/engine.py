@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hyptrans.inference.batches import filled
 from hyptrans.inference.beams import Array, Found, best_of, search
 from hyptrans.inference.options import Settings
-from hyptrans.inference.sharing import config
-from hyptrans.inference.sharing.config import GRAPHS
+from hyptrans.inference.sharing import folder
+from hyptrans.inference.sharing.folder import GRAPHS
 from hyptrans.inference.text_translator import TextTranslator
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
+from hyptrans.support.files import read_bytes
 
 _MOST_BYTES = 4 << 30
 """Most bytes of a graph, its parameters included."""
@@ -30,19 +31,22 @@ class Graphs:
 
     Args:
         folder: the folder with both graphs.
+        hashes: SHA-256 of each file.
 
     Raises:
-        UserError: a graph is missing, damaged, reads other files, or has other inputs.
+        UserError: a graph is missing, damaged, another one, reads other files, or has other inputs.
         MissingExtra: onnxruntime is not installed.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, hashes: Mapping[str, str]) -> None:
         runtime = require("onnxruntime", "onnx")
         options = runtime.SessionOptions()
         # the variable that torch and numpy read; 0 means one thread per core
         options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS", 0) or 0)
         options.log_severity_level = 3
-        self.encoder, self.decoder = (_session(runtime, folder / name, options) for name in GRAPHS)
+        self.encoder, self.decoder = (
+            _session(runtime, folder / name, options, hashes[name]) for name in GRAPHS
+        )
         inputs = {one.name: one for one in self.decoder.get_inputs()}
         kept = [name for name in inputs if name.startswith("state_")]
         self.source = [name for name in inputs if name.startswith("source_")]
@@ -58,77 +62,71 @@ class Graphs:
             for name in kept
         }
 
+    def read(self, source: Array, padding: Array) -> dict[str, Array]:
+        """Return the decoder's inputs that describe the sources."""
+        made = self.encoder.run(self.source, {"tokens": source})
+        return {"padding": padding, **dict(zip(self.source, made, strict=True))}
+
 
 class Running:
     """A batch between decoding steps; see :class:`hyptrans.inference.beams.Decoding`.
 
     Args:
-        graphs: the model.
+        models: the model, or those of an ensemble, whose probabilities are averaged.
         source: tokens ``[B, S]``, padded on the left.
         padding: ``[B, S]``, true at padding.
         temperature: divisor of the logits.
     """
 
     def __init__(
-        self, graphs: Graphs, source: Array, padding: Array, temperature: float = 1.0
+        self, models: Sequence[Graphs], source: Array, padding: Array, temperature: float = 1.0
     ) -> None:
-        self.graphs, self.state, self.temperature = graphs, graphs.empty, temperature
-        made = graphs.encoder.run(graphs.source, {"tokens": source})
-        self.source = {"padding": padding, **dict(zip(graphs.source, made, strict=True))}
+        self.models, self.temperature = models, temperature
+        self.sources = [one.read(source, padding) for one in models]
+        self.states = [one.empty for one in models]
 
     def keep(self, sentences: Array) -> None:
-        self.source = {name: one[sentences] for name, one in self.source.items()}
+        self.sources = [
+            {name: one[sentences] for name, one in source.items()} for source in self.sources
+        ]
 
     def scores(self, tokens: Array, parents: Array, position: int) -> Array:
-        (scores,) = self._step(["scores"], tokens, parents, position)
-        if self.temperature == 1:
-            return scores
-        logits = scores / np.float32(self.temperature)
-        most = logits.max(-1, keepdims=True)
-        made: Array = logits - most - np.log(np.exp(logits - most).sum(-1, keepdims=True))
-        return made
+        every: list[Array] = []
+        for i in range(len(self.models)):
+            (scores,) = self._step(i, ["scores"], tokens, parents, position)
+            if self.temperature != 1:
+                logits = scores / np.float32(self.temperature)
+                logits -= logits.max(-1, keepdims=True)
+                scores = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+            every.append(scores)
+        if len(every) == 1:
+            return every[0]
+        mean: Array = np.logaddexp.reduce(every) - np.float32(math.log(len(every)))
+        return mean
 
     def best(self, tokens: Array, parents: Array, position: int) -> tuple[Array, Array]:
-        if self.temperature == 1:
-            values, best = self._step(["best_scores", "best_tokens"], tokens, parents, position)
+        if len(self.models) == 1 and self.temperature == 1:
+            names = ["best_scores", "best_tokens"]
+            values, best = self._step(0, names, tokens, parents, position)
             return values, best
-        return _best(self.scores(tokens, parents, position))
+        scores = self.scores(tokens, parents, position)
+        n, beam, symbols = scores.shape
+        most = min(2 * beam + 2, symbols)
+        values, best = best_of(scores.reshape(-1, symbols), most)
+        return values.reshape(n, beam, most), best.reshape(n, beam, most)
 
-    def _step(self, names: list[str], tokens: Array, parents: Array, position: int) -> list[Array]:
+    def _step(
+        self, i: int, names: list[str], tokens: Array, parents: Array, position: int
+    ) -> list[Array]:
+        """Run a model's next step and return some of its outputs."""
         # before the first token all hypotheses share one empty row
         parents = parents if position else parents * 0
         given = {"tokens": tokens, "parents": parents, "position": np.array([position])}
-        after = [name.replace("state_", "next_") for name in self.state]
-        made = self.graphs.decoder.run([*names, *after], given | self.source | self.state)
-        self.state = dict(zip(self.state, made[len(names) :], strict=True))
+        state = self.states[i]
+        after = [name.replace("state_", "next_") for name in state]
+        made = self.models[i].decoder.run([*names, *after], given | self.sources[i] | state)
+        self.states[i] = dict(zip(state, made[len(names) :], strict=True))
         return list(made[: len(names)])
-
-
-class Ensemble:
-    """Several models' batches, whose probabilities are averaged."""
-
-    def __init__(self, members: Sequence[Running]) -> None:
-        self.members = members
-
-    def keep(self, sentences: Array) -> None:
-        for one in self.members:
-            one.keep(sentences)
-
-    def scores(self, tokens: Array, parents: Array, position: int) -> Array:
-        scores = [one.scores(tokens, parents, position) for one in self.members]
-        made: Array = np.logaddexp.reduce(scores) - np.float32(math.log(len(scores)))
-        return made
-
-    def best(self, tokens: Array, parents: Array, position: int) -> tuple[Array, Array]:
-        return _best(self.scores(tokens, parents, position))
-
-
-def _best(scores: Array) -> tuple[Array, Array]:
-    """Return the largest scores, ``[n, beam, 2 beam + 2]`` or all there are, and their tokens."""
-    shape = scores.shape
-    most = min(2 * shape[1] + 2, shape[2])
-    values, best = best_of(scores.reshape(-1, shape[2]), most)
-    return values.reshape(*shape[:2], most), best.reshape(*shape[:2], most)
 
 
 class OnnxTranslator(TextTranslator):
@@ -145,69 +143,50 @@ class OnnxTranslator(TextTranslator):
     """
 
     def __init__(self, *folders: Path) -> None:
-        sources, targets = zip(*map(_checked, folders), strict=True)
-        self._graphs = [Graphs(folder) for folder in folders]
-        super().__init__([config.read(folder) for folder in folders], (min(sources), min(targets)))
+        longest, hashes = zip(*map(_described, folders), strict=True)
+        self._graphs = [Graphs(*one) for one in zip(folders, hashes, strict=True)]
+        source, target = map(min, zip(*longest, strict=True))
+        super().__init__([folder.read_rules(one) for one in folders], (source, target))
 
     def __repr__(self) -> str:
         source, target = self.languages
         return f"<OnnxTranslator from {source} to {target}: {self.architecture}>"
 
     def _search(
-        self,
-        source: Sequence[Sequence[int]],
-        longest: int,
-        settings: Settings,
-        prefix: Sequence[Sequence[int]],
+        self, source: Array, longest: int, settings: Settings, prefix: Array
     ) -> list[list[Found]]:
-        rows = np.array(filled(source, self._source.words, left=True), dtype=np.int64)
-        begun = filled(prefix, self._target.words, left=False)
-        begun_rows = np.array(begun, dtype=np.int64).reshape(len(rows), -1)
-        padding = rows == self._source.words.pad()
-        running = [Running(one, rows, padding, settings.temperature) for one in self._graphs]
-        longest = min(longest, self._longest[1] - 1)
-        decoding = running[0] if len(running) == 1 else Ensemble(running)
-        return search(decoding, longest, settings, begun_rows, self._target.words)
+        padding = source == self._source.words.pad()
+        decoding = Running(self._graphs, source, padding, settings.temperature)
+        return search(decoding, longest, settings, prefix, self._target.words)
 
 
-def _checked(folder: Path) -> tuple[int, int]:
-    """Return most tokens of source and target; check that a folder's graphs are those it names."""
-    from hashlib import sha256
-
-    path = folder / config.CONFIG
-    about = config.own_config(folder).get("onnx")
+def _described(place: Path) -> tuple[tuple[int, int], dict[str, str]]:
+    """Return the most tokens of source and target, and the hashes of a model folder's graphs."""
+    about = folder.own_config(place).get("onnx")
     if about is None:
         raise UserError(
-            f"{folder} has no ONNX graphs: hyptrans export {folder} --onnx float32 --out FOLDER "
+            f"{place} has no ONNX graphs: hyptrans export {place} --onnx float32 --out FOLDER "
             "adds them"
         )
     try:
-        source, target = (int(size) for size in about["longest"])
-        hashes = {name: str(about["sha256"][name]) for name in GRAPHS}
+        source, target = map(int, about["longest"])
+        return (source, target), {name: str(about["sha256"][name]) for name in GRAPHS}
     except (KeyError, TypeError, ValueError) as error:
+        path = place / folder.CONFIG
         raise UserError(f"{path} is damaged: its onnx is not what an export writes") from error
-    for name, wanted in hashes.items():
-        if sha256(_content(folder / name)).hexdigest() != wanted:
-            raise UserError(f"{folder / name} is not the graph that {path} names: export it again")
-    return source, target
 
 
-def _content(path: Path) -> bytes:
-    if not path.is_file():
-        raise UserError(f"{path} is missing: export the model again with --onnx float32")
-    if path.stat().st_size > _MOST_BYTES:
-        raise UserError(f"{path} has more than {_MOST_BYTES:,} bytes: no graph of hyptrans has")
-    return path.read_bytes()
-
-
-def _session(runtime: Any, path: Path, options: Any) -> Any:
-    """Return a session of a graph, and refuse graphs that read other files."""
-    content = _content(path)
-    config.check_pointer(path, content)
-    if _LOCATION in content:
-        raise UserError(f"{path} reads numbers from other files: graphs of hyptrans hold their own")
+def _session(runtime: Any, path: Path, options: Any, digest: str) -> Any:
+    """Return a session of a graph; refuse other graphs, and those that read other files."""
     try:
+        content = read_bytes(path, _MOST_BYTES)
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise ValueError("it is not the graph that config.json names")
+        if _LOCATION in content:
+            raise ValueError("it reads numbers from other files")
         return runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the library's exceptions have no other common base
         reason = " ".join(str(error).split())[:120]
-        raise UserError(f"{path} is damaged or no ONNX graph ({reason})") from error
+        raise UserError(
+            f"{path} cannot be used ({reason}): export the model again with --onnx float32"
+        ) from error

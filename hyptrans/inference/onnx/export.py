@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import warnings
 from collections.abc import Sequence
@@ -14,14 +13,15 @@ from torch import Tensor, nn
 from torch.export import Dim
 from torch.nn import functional as F
 
+from hyptrans.inference.onnx.engine import Graphs, Running
 from hyptrans.inference.onnx.graphs import SourceGraph, StepGraph
-from hyptrans.inference.sharing.config import GRAPHS
+from hyptrans.inference.sharing.folder import GRAPHS
 from hyptrans.seq2seq.model import EncoderDecoder
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
+from hyptrans.support.files import sha256
 
 OPSET = 20
-WEIGHTS = ("float32", "int8")
 MOST_DIFFERENCE = {"float32": 1e-3, "int8": 0.5}
 """Largest difference between log-probabilities s of graphs and torch, in units of 1 + |s|."""
 _SENTENCES, _LONGEST, _STEPS, _BEAM = 20, 12, 3, 2
@@ -34,7 +34,7 @@ def write(model: EncoderDecoder, folder: Path, weights: str = "float32") -> dict
     Args:
         model: a model in evaluation mode, float32, on the CPU.
         folder: the folder to write to.
-        weights: one of ``WEIGHTS``; ``int8`` rounds the matrices of products.
+        weights: ``float32``, or ``int8``, which rounds the matrices of products.
 
     Returns:
         Their entry in ``config.json``: opset, producer, weights, longest sentences, shapes of an
@@ -42,25 +42,22 @@ def write(model: EncoderDecoder, folder: Path, weights: str = "float32") -> dict
 
     Raises:
         UserError: the graphs' log-probabilities differ too much from torch's.
-        MissingExtra: onnx, onnxscript or onnxruntime is not installed.
     """
-    for name in ("onnx", "onnxscript", "onnxruntime"):
-        require(name, "onnx")
     encoder, decoder = (folder / name for name in GRAPHS)
     with torch.no_grad():
         _write_graphs(model, encoder, decoder)
         if weights == "int8":
             for path in (encoder, decoder):
                 _quantize(path)
-        about = {
+        about: dict[str, Any] = {
             "opset": OPSET,
             "producer": f"torch {torch.__version__}",
             "weights": weights,
             "longest": [model.encoder.longest, model.decoder.longest],
             "empty_state": [list(one.shape[1:]) for one in StepGraph(model).empty(1)],
-            "sha256": {path.name: digest(path) for path in (encoder, decoder)},
+            "sha256": {path.name: sha256(path) for path in (encoder, decoder)},
         }
-        difference = largest_difference(model, folder)
+        difference = largest_difference(model, Graphs(folder, about["sha256"]))
     if not difference <= MOST_DIFFERENCE[weights]:
         raise UserError(
             f"the ONNX graphs of this model differ from torch by {difference:.2g} in relative "
@@ -69,19 +66,12 @@ def write(model: EncoderDecoder, folder: Path, weights: str = "float32") -> dict
     return about
 
 
-def digest(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def largest_difference(model: EncoderDecoder, folder: Path) -> float:
+def largest_difference(model: EncoderDecoder, graphs: Graphs) -> float:
     """Return the largest difference between log-probabilities of graphs and torch, in 1 + |s|.
 
     Sentences are random, of several lengths, and take a few steps; the two hypotheses of each
     sentence swap places after every step.
     """
-    from hyptrans.inference.onnx.engine import Graphs, Running
-
     draw, worst = torch.Generator().manual_seed(0), 0.0
     words = model.encoder.dictionary
     lengths = torch.randint(1, _LONGEST, (_SENTENCES,), generator=draw).tolist()
@@ -91,7 +81,7 @@ def largest_difference(model: EncoderDecoder, folder: Path) -> float:
     source[:, -1] = words.eos()
     padding = source.eq(words.pad())
     memory, _ = model.encoder.memory(source)
-    found = Running(Graphs(folder), source.numpy(), padding.numpy())
+    found = Running([graphs], source.numpy(), padding.numpy())
     shape, target = (_SENTENCES, _BEAM), model.decoder.dictionary
     rows = torch.arange(_SENTENCES * _BEAM).view(shape)
     prefix = torch.full((rows.numel(), 1), target.eos())
@@ -127,15 +117,8 @@ def _write_graphs(model: EncoderDecoder, encoder: Path, decoder: Path) -> None:
     hypotheses = {0: sentences, 1: beam}
     of_source = [{0: sentences, 2: length} if _has(one, 5) else {0: sentences} for one in memory]
     of_state = [{0: rows, 2: earlier} if _has(one, 2) else {0: rows} for one in state]
-    shapes: tuple[Any, ...] = (
-        hypotheses,
-        hypotheses,
-        {},
-        {0: sentences, 1: length},
-        of_source,
-        of_state,
-    )
-    _export(step, given, decoder, inputs, outputs, shapes)
+    shapes = [hypotheses, hypotheses, {}, {0: sentences, 1: length}, of_source, of_state]
+    _export(step, given, decoder, inputs, outputs, tuple(shapes))
 
 
 def _has(one: Tensor, length: int) -> bool:

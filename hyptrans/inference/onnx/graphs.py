@@ -5,24 +5,8 @@
 keys and values ``[sentences, heads, length, width / heads]``, or in linear attention sums
 ``[sentences, heads, d, e]`` and ``[sentences, heads, d]``.
 
-``decoder.onnx``: one step for ``beam`` hypotheses of each sentence.
-
-================  ============================  =================================================
-input             shape                         meaning
-================  ============================  =================================================
-``tokens``        ``[sentences, beam]`` int64   the last token of each hypothesis
-``parents``       ``[sentences, beam]`` int64   the row of ``state_*`` that each hypothesis goes on
-``position``      ``[1]`` int64                 number of tokens before, 0 in the first step
-``padding``       ``[sentences, length]`` bool  true where the source has padding
-``source_*``      as the encoder's outputs
-``state_*``       ``[rows, heads, earlier, d]`` each layer's keys and values of earlier tokens,
-                                                side by side; in linear attention its two sums
-================  ============================  =================================================
-
-It returns ``scores`` ``[sentences, beam, symbols]``, natural log-probabilities of the next token;
-the largest of them, ``best_scores`` ``[sentences, beam, 2 * beam + 2]``, and their ``best_tokens``;
-and ``next_*``, the ``state_*`` of the next step, where hypothesis ``j`` of sentence ``i`` has row
-``i * beam + j``.
+``decoder.onnx``: one step for ``beam`` hypotheses of each sentence; ``docs/serve.md`` lists its
+inputs and outputs.
 """
 
 from __future__ import annotations

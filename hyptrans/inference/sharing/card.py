@@ -8,6 +8,7 @@ from typing import Any
 from hyptrans import __version__
 from hyptrans.geometry.space import Space
 from hyptrans.inference.contents import AVERAGED
+from hyptrans.support import tables
 from hyptrans.support.errors import one_line
 
 
@@ -97,41 +98,35 @@ def _block(*lines: str) -> list[str]:
 
 
 def _scores(facts: Mapping[str, Any]) -> str:
-    scores = facts.get("scores")
-    if not scores:
+    if not facts.get("scores"):
         return ""
-    rows = [f"| {one['name']} | {one['value']:.2f} | `{one['signature']}` |" for one in scores]
     test = facts.get("test") or "test.source test.reference"
     source, reference = map(shlex.quote, shlex.split(test)[:2])
-    return "\n".join(
-        [
-            "## Scores",
-            "",
-            f"On `{test}`, translated with a beam of {facts.get('beam')}:",
-            "",
-            "| metric | score | signature |",
-            "| --- | ---: | --- |",
-            *rows,
-            "",
-            *_block(
-                f"hyptrans translate FOLDER < {source} > output",
-                f"sacrebleu {reference} -i output -m bleu chrf",
-            ),
-        ]
-    )
+    rows = [
+        (one["name"], f"{one['value']:.2f}", f"`{one['signature']}`") for one in facts["scores"]
+    ]
+    lines = [
+        *("## Scores", "", f"On `{test}`, translated with a beam of {facts.get('beam')}:", ""),
+        *(tables.markdown(("metric", "score", "signature"), rows, texts=3), ""),
+        *_block(
+            f"hyptrans translate FOLDER < {source} > output",
+            f"sacrebleu {reference} -i output -m bleu chrf",
+        ),
+    ]
+    return "\n".join(lines)
 
 
 def _training(facts: Mapping[str, Any]) -> str:
-    lines = []
-    if facts.get("dataset"):
-        lines.append(f"* Data: {facts['dataset']}")
-    if facts.get("license"):
-        lines.append(f"* License of the parameters: {facts['license']}")
-    if facts.get("updates"):
-        lines.append(f"* Updates: {facts['updates']:,}")
-    if facts.get(AVERAGED):
-        updates = ", ".join(f"{number:,}" for number in facts[AVERAGED])
-        lines.append(f"* Parameters: the average of those after {updates} updates")
+    updates = [f"{number:,}" for number in facts.get(AVERAGED) or ()]
+    items = {
+        "Data": facts.get("dataset"),
+        "License of the parameters": facts.get("license"),
+        "Updates": f"{facts['updates']:,}" if facts.get("updates") else None,
+        "Parameters": f"the average of those after {', '.join(updates)} updates"
+        if updates
+        else None,
+    }
+    lines = [f"* {name}: {text}" for name, text in items.items() if text]
     if facts.get("command"):
         lines += ["", *_block(facts["command"])]
     if facts.get("data"):

@@ -1,4 +1,9 @@
-"""Model folders: parameters (without pickle), options, dictionaries, subword model and card."""
+"""Model folders: parameters (without pickle), options, dictionaries, subword model and card.
+
+Only what reads or writes parameters and checks options imports torch.
+"""
+
+from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -7,38 +12,48 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
-
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from hyptrans import __version__
-from hyptrans.inference.architecture import check_options, one_sentence, require_known
-from hyptrans.inference.contents import Contents, checked_languages, dictionary_file
-from hyptrans.inference.dictionary import Dictionary
-from hyptrans.inference.sharing import config
-from hyptrans.inference.sharing.config import (
-    CARD,
-    CONFIG,
-    DICTIONARIES,
-    FILES,
-    FORMAT,
-    MODEL_TYPE,
-    POINTER,
-    WEIGHTS,
-    check_pointer,
-    fingerprints,
-    own_config,
-)
-from hyptrans.inference.text import TextRules
-from hyptrans.seq2seq.architectures import ARCHITECTURES
+from hyptrans.data import subwords
+from hyptrans.inference import text
+from hyptrans.inference.contents import AVERAGED, Contents, checked_languages, dictionary_file
+from hyptrans.inference.dictionary import Dictionary, fingerprint
 from hyptrans.support import provenance
 from hyptrans.support.errors import UserError, unquoted
-from hyptrans.support.files import put_in_place, whole_file, write_json, write_whole
+from hyptrans.support.files import (
+    put_in_place,
+    read_bytes,
+    read_json,
+    whole_file,
+    write_json,
+    write_whole,
+)
 
-PRECISIONS: Mapping[str, torch.dtype] = {"half": torch.float16, "full": torch.float32}
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
+FORMAT = 1
+"""Format of ``config.json``; grows when older versions of this package could not read it."""
+MODEL_TYPE = "hyptrans"
+"""Name by which the library transformers recognizes a model folder."""
+PRECISIONS = {"half": "float16", "full": "float32"}
+"""torch's types in which the parameters may be stored."""
+DICTIONARIES = "dictionaries"
+"""Key of both dictionaries' fingerprints in a configuration; 0.2.0 wrote none."""
+GRAPHS = ("encoder.onnx", "decoder.onnx")
+FILES = [CONFIG, WEIGHTS, CARD, "dict.*.txt", *GRAPHS, *subwords.MODEL_NAMES.values()]
+"""Patterns of a model folder's file names."""
+_FACTS: Mapping[str, Any] = {
+    **dict.fromkeys(("license", "dataset", "test", "command"), str),
+    **{"updates": int, "beam": int, "data": dict, AVERAGED: [int]},
+    "scores": [{"name": str, "signature": str, "value": float}],
+}
+"""Names of the training's facts, with their types, also those of a list's items and of fields."""
+_MOST_BYTES = 64 << 20
+"""Most bytes of a configuration; real ones have a thousandth of that."""
 
 
 def read(folder: Path, *, with_parameters: bool = True) -> Contents:
@@ -51,18 +66,102 @@ def read(folder: Path, *, with_parameters: bool = True) -> Contents:
     Raises:
         UserError: a file is missing, damaged, or of another version.
     """
-    described = config.read(folder)
+    from hyptrans.inference.architecture import check_options, require_known
+
+    found = read_rules(folder)
     try:
-        architecture = require_known(described.architecture)
-        options = check_options(architecture, dict(described.options))
+        options = check_options(require_known(found.architecture), found.options)
     except UserError as error:
         raise UserError(f"{folder / CONFIG} cannot be used: {error}") from error
-    return replace(
-        described,
-        architecture=architecture,
+    parameters = _parameters(folder / WEIGHTS) if with_parameters else {}
+    return replace(found, options=options, parameters=parameters)
+
+
+def read_rules(folder: Path) -> Contents:
+    """Read a model folder without its parameters, and without torch, which checks the options.
+
+    Raises:
+        UserError: a file is missing, damaged, or of another version.
+    """
+    path, config = folder / CONFIG, own_config(folder)
+    if config.get("format") != FORMAT:
+        version, number = (str(config.get(key))[:40] for key in ("hyptrans_version", "format"))
+        raise UserError(
+            f"{folder} was written by hyptrans {version} in format {number}, this "
+            f"version, {__version__}, reads format {FORMAT}: install that one, or export it again"
+        )
+    options, facts = config.get("options"), config.get("facts")
+    try:
+        languages = checked_languages(config.get("languages"))
+        if not isinstance(options, dict):
+            raise UserError("its options are missing")
+        facts = facts if isinstance(facts, dict) else {}
+        facts = {name: facts[name] for name in _FACTS if facts.get(name) is not None}
+        for name, value in facts.items():
+            if not _is_like(value, _FACTS[name]):
+                raise UserError(f"its {name} is not what hyptrans export writes")
+    except UserError as error:
+        raise UserError(f"{path} cannot be used: {error}") from error
+    source, target = (Dictionary.load(dictionary_file(folder, name)) for name in languages)
+    prints = fingerprints((source, target))
+    if config.get(DICTIONARIES, prints) != prints:
+        raise UserError(
+            f"{folder}: a dictionary is not the one that the model was exported with: export the "
+            "model again"
+        )
+    return Contents(
+        place=str(folder),
+        architecture=str(config.get("architecture")),
         options=options,
-        parameters=_parameters(folder / WEIGHTS) if with_parameters else {},
+        languages=languages,
+        dictionaries=(source, target),
+        parameters={},
+        text=text.from_json(config.get("text"), folder, languages),
+        facts=facts,
     )
+
+
+def own_config(folder: Path) -> dict[str, Any]:
+    """Return the configuration of a model folder of any format.
+
+    Raises:
+        UserError: the folder has no configuration, or one that is not of a model folder.
+    """
+    path = folder / CONFIG
+    try:
+        config = read_json(read_bytes(path, _MOST_BYTES).decode("utf-8-sig"))
+        if config.get("library_name") != "hyptrans":
+            raise ValueError("hyptrans did not write it")
+    except ValueError as error:
+        raise UserError(
+            f"{path} is not of a model folder ({error}): name one that hyptrans export wrote"
+        ) from error
+    return config
+
+
+def fingerprints(dictionaries: Sequence[Dictionary]) -> dict[str, str]:
+    """Return the fingerprints of both dictionaries, as a configuration has them."""
+    return dict(zip(("source", "target"), map(fingerprint, dictionaries), strict=True))
+
+
+def _is_like(value: Any, kind: Any) -> bool:
+    """Return whether a value of JSON has a type of ``_FACTS``."""
+    if isinstance(kind, list):
+        return isinstance(value, list) and all(_is_like(one, kind[0]) for one in value)
+    if isinstance(kind, dict):
+        return isinstance(value, dict) and all(_is_like(value.get(k), kind[k]) for k in kind)
+    return isinstance(value, kind)
+
+
+def _parameters(path: Path) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(str(path))
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        reason = " ".join(unquoted(error).split())[:120]
+        raise UserError(f"{path} is missing, damaged or no safetensors file ({reason})") from error
 
 
 def write(
@@ -83,24 +182,19 @@ def write(
         graphs: writes ONNX graphs into a folder and returns their entry in the configuration.
 
     Raises:
-        UserError: the folder holds something else, or numbers are too large for half precision,
-            or the languages are not valid names.
+        UserError: the folder holds something else, or numbers are too large for half precision.
     """
-    try:
-        languages = checked_languages(contents.languages)
-    except UserError as error:
-        raise UserError(f"{contents.place} cannot be written to {folder}: {error}") from error
     check_replaceable(folder)
     with _whole_folder(folder) as new:
-        _write_parameters(contents, new / WEIGHTS, PRECISIONS[precision])
-        write_text(languages, contents.dictionaries, contents.text, new)
+        _write_parameters(contents, new / WEIGHTS, precision)
+        write_text(contents.languages, contents.dictionaries, contents.text, new)
         write_whole(new / CARD, card)
         about = {} if graphs is None else {"onnx": dict(graphs(new))}
         write_json(new / CONFIG, {**as_json(contents, precision), **about})
 
 
 def write_text(
-    languages: Sequence[str], dictionaries: Sequence[Dictionary], rules: TextRules, place: Path
+    languages: Sequence[str], dictionaries: Sequence[Dictionary], rules: text.TextRules, place: Path
 ) -> list[Path]:
     """Write both dictionaries in fairseq's format and the subword model; return their paths."""
     written = []
@@ -181,33 +275,25 @@ def _whole_folder(folder: Path) -> Iterator[Path]:
         put_in_place(new, folder)
 
 
-def _parameters(path: Path) -> dict[str, Tensor]:
-    if not path.is_file():
-        raise UserError(f"{path} is missing: name a folder that hyptrans export wrote")
-    with open(path, "rb") as file:
-        check_pointer(path, file.read(len(POINTER)))
-    try:
-        return load_file(str(path))
-    except (SafetensorError, OSError, ValueError, KeyError) as error:
-        reason = " ".join(unquoted(error).split())[:120]
-        raise UserError(f"{path} is damaged or no safetensors file ({reason})") from error
+def _write_parameters(contents: Contents, path: Path, precision: str) -> None:
+    import torch
+    from safetensors.torch import save
 
+    from hyptrans.inference.architecture import one_sentence
+    from hyptrans.seq2seq.architectures import ARCHITECTURES
 
-def _write_parameters(contents: Contents, path: Path, dtype: torch.dtype) -> None:
     with one_sentence():
         parts = ARCHITECTURES[contents.architecture].parts
         parameters = parts.current_names(contents.parameters)
-    kept: dict[str, Tensor] = {}
-    places: set[tuple[int, torch.Size]] = set()
+    kept: dict[tuple[int, torch.Size], tuple[str, Tensor]] = {}
     for name, tensor in parameters.items():
-        # write once what two parts of a model share
-        place = (tensor.data_ptr(), tensor.shape)
-        if place in places and tensor.numel():
-            continue
-        places.add(place)
-        kept[name] = _rounded(contents.place, name, tensor, dtype)
+        # write once what two parts of a model share; an empty tensor has no memory to share
+        place = (tensor.data_ptr() or id(tensor), tensor.shape)
+        kept.setdefault(place, (name, tensor))
+    dtype: torch.dtype = getattr(torch, PRECISIONS[precision])
+    rounded = {name: _rounded(contents.place, name, one, dtype) for name, one in kept.values()}
     with whole_file(path) as file:
-        file.write(save(kept, metadata={"format": "pt"}))
+        file.write(save(rounded, metadata={"format": "pt"}))
 
 
 def _rounded(place: str, name: str, tensor: Tensor, dtype: torch.dtype) -> Tensor:

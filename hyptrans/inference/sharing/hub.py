@@ -8,7 +8,6 @@ from typing import Any
 
 from hyptrans.inference.contents import Contents, dictionary_file
 from hyptrans.inference.sharing import folder
-from hyptrans.inference.sharing.config import GRAPHS
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 
@@ -72,17 +71,17 @@ def _own_files(contents: Contents, place: Path) -> list[Path]:
     Raises:
         UserError: a file is a link out of the folder, which may lead to any file of the user's.
     """
-    dictionaries = (dictionary_file(place, language) for language in contents.languages)
-    names = [folder.CONFIG, folder.WEIGHTS, folder.CARD, *GRAPHS]
-    names.append(contents.text.model_name or folder.CONFIG)
-    files = {path for path in (*dictionaries, *map(place.joinpath, names)) if path.is_file()}
+    names = {dictionary_file(place, language).name for language in contents.languages}
+    names |= {folder.CONFIG, folder.WEIGHTS, folder.CARD, *folder.GRAPHS}
+    names.add(contents.text.model_name or folder.CONFIG)
+    files = [path for path in sorted(place.iterdir()) if path.name in names]
     for path in files:
         if not path.resolve().is_relative_to(place.resolve()):
             raise UserError(
                 f"{path} is a link to a file outside of its folder, which is not published: put "
                 "the file itself there"
             )
-    return sorted(files)
+    return files
 
 
 def _content(path: Path, repository: str) -> str | bytes:

@@ -1,1 +1,0 @@
-"""Graphs for ONNX Runtime, and the search over arrays that runs them."""
