@@ -1,11 +1,9 @@
 """The results that a translation model returns."""
 
-import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import torch
     from torch import Tensor
 
     from hyptrans.geometry.space import Space
@@ -41,18 +39,14 @@ class Encoding:
 
     Attributes:
         subwords: ``T`` subwords, the last one the end of the sentence, ``</s>``.
-        states: ``[layers + 1, T, D]``; first the embeddings with positions, last the states that
-            the decoder attends to.
+        states: ``[layers + 1, T, D]``, on the CPU; first the embeddings with positions, last the
+            states that the decoder attends to.
         spaces: the space of each layer's states, for ``hyptrans.geometry``.
     """
 
     subwords: tuple[str, ...]
     states: "Tensor"
     spaces: "tuple[Space, ...]"
-
-    def to(self, device: "str | torch.device") -> "Encoding":
-        """Return a copy with its states on a device; they are created on the CPU."""
-        return dataclasses.replace(self, states=self.states.to(device))
 
 
 @dataclass(frozen=True)

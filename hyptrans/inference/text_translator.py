@@ -76,7 +76,8 @@ class TextTranslator(ABC):
             TypeError: a source is not text, or an option does not exist.
             UserError: a sentence is longer than the model takes, or an option is out of range.
         """
-        texts = [found[0].text for found in self.n_best(_several(sources), 1, **options)]
+        several = [sources] if isinstance(sources, str) else sources
+        texts = [found[0].text for found in self.n_best(several, 1, **options)]
         return texts[0] if isinstance(sources, str) else texts
 
     @overload
@@ -135,7 +136,3 @@ class TextTranslator(ABC):
         subwords = (*prefix, *made[len(prefix) :])
         text, each = self._join(" ".join(subwords)), tuple(found.scores.tolist())
         return Hypothesis(text, found.score, float(found.scores.sum()), subwords, each)
-
-
-def _several(texts: str | Iterable[str]) -> Iterable[str]:
-    return [texts] if isinstance(texts, str) else texts
