@@ -54,6 +54,7 @@ HOSTILE = {
     "a width below zero": {"encoder_ffn_embed_dim": -4},
     "not a number": {"dropout": math.nan},
     "more is dropped than there is": {"activation_dropout": 7.0},
+    "less is dropped than nothing": {"dropout": -0.5},
     "a list": {"encoder_layers": [2]},
     "a switch that is a number": {"share_all_embeddings": 1},
     "an unknown choice": {"embedding_storage": "cloud"},
