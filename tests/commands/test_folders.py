@@ -150,4 +150,4 @@ def test_codes_that_are_none_are_told_in_one_sentence(make, prepared, tmp_path, 
 def test_push_refuses_what_is_no_model_folder(tmp_path, capsys):
     status, _, error = call(capsys, "push", tmp_path, "user/name")
     assert status == 2
-    assert "config.json is missing" in error
+    assert "config.json is not of a model folder (it is no file)" in error
