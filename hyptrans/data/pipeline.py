@@ -132,9 +132,10 @@ def _summary(args: argparse.Namespace, notes: Mapping[str, Notes]) -> Iterator[s
     for title, noted in notes.items():
         kind, _, name = title.partition(" ")
         for why, count in noted.get("dropped", {}).items():
-            yield f"{title}: {count:,} pairs dropped, {why}"
+            yield f"{title}: dropped {count:,} ({why})"
         if kind == "tokenize" and not name.endswith(f".{noted['moses rules of']}"):
-            yield f"{title}: by Moses' rules of {noted['moses rules of']}, as it has no own"
+            rules = noted["moses rules of"]
+            yield f"{title}: Moses has no rules for this language and uses those of {rules}"
         if title == "learn subwords":
             unit = "merges" if "merges" in noted else "pieces"
             few = noted[unit] < args.vocab_size

@@ -1,7 +1,6 @@
 import gzip
 import os
 import random
-import time
 import tracemalloc
 from collections import Counter
 
@@ -125,18 +124,6 @@ def test_gzip_that_unpacks_to_much_is_read_until_it_is_suspicious(tmp_path):
     assert sum(1 for _ in read_lines(path)) == 70
 
 
-def test_lines_without_end_in_a_small_gzip_file_are_over_in_a_moment(tmp_path):
-    path = tmp_path / "blank.gz"
-    path.write_bytes(gzip.compress(b"\n" * 34_000_000))
-    assert path.stat().st_size < 35_000
-    begun = time.process_time()
-    with pytest.raises(
-        UserError, match=r"blank\.gz is refused: it unpacks to more than 524,288 li"
-    ):
-        list(read_lines(path))
-    assert time.process_time() - begun < 2
-
-
 def test_text_of_a_small_grammar_is_read_however_well_it_packs(tmp_path):
     """As SCAN's commands: 12 MB in which gzip finds 50 times the same."""
     verbs = ["walk", "run", "jump", "look"]
@@ -164,21 +151,12 @@ def test_what_is_no_file_is_refused_at_once(tmp_path, kind):
         list(read_lines(path))
 
 
-def test_empty_file_may_be_allowed(tmp_path):
-    path = tmp_path / "empty"
-    path.touch()
-    assert list(read_lines(path, may_be_empty=True)) == []
-
-
-@pytest.mark.parametrize("longer", ["source", "target"])
-def test_sides_of_different_length_name_the_first_lonely_line(longer):
+def test_sides_of_different_length_name_the_first_lonely_line():
     sides = [["a", "b"], ["x", "y", "z", "last"]]
-    names = ["short", "long"]
-    if longer == "source":
-        sides.reverse()
-        names.reverse()
-    with pytest.raises(UserError, match=r"short ends after line 2, and long goes on"):
-        list(read_pairs(*sides, *names))
+    with pytest.raises(UserError, match=r"one ends after line 2, and other goes on"):
+        list(read_pairs(*sides, "one", "other"))
+    with pytest.raises(UserError, match=r"other ends after line 2, and one goes on"):
+        list(read_pairs(*reversed(sides), "one", "other"))
 
 
 def test_failed_write_leaves_no_file(tmp_path):
@@ -194,7 +172,6 @@ def test_failed_write_leaves_no_file(tmp_path):
 @pytest.mark.parametrize(
     ("source", "target", "dropped"),
     [
-        ("a b c", "x y", {}),
         ("a b c d", "x y", {"ratio above 1.5": 1}),
         ("x y", "a b c d", {"ratio above 1.5": 1}),
         ("", "a", {"empty side": 1}),

@@ -1,7 +1,6 @@
 """The commands as a user types them, with the real fairseq behind them."""
 
 import gzip
-import io
 import shlex
 import subprocess
 import sys
@@ -9,11 +8,9 @@ from pathlib import Path
 
 import pytest
 from fairseq.data import Dictionary, data_utils
-from subword_nmt.learn_bpe import learn_bpe
 
-from hyptrans.data import learn, subwords
-from tests.data.commands.test_iwslt14 import original as iwslt_tree  # noqa: F401 - a fixture
-from tests.data.conftest import REPOSITORY, make_sentences, script, write
+from hyptrans.data import subwords
+from tests.data.conftest import REPOSITORY, script, write
 
 BIN = Path(sys.executable).parent
 TINY = "--encoder-embed-dim 8 --decoder-embed-dim 8 --encoder-ffn-embed-dim 8 "
@@ -78,31 +75,6 @@ def test_neither_fairseq_nor_torch_is_needed(tmp_path, corpus, options):
     succeeds(sys.executable, "-c", code, "prepare", "text", *words)
     made = {path.name for path in (tmp_path / "out/data-bin").iterdir()}
     assert {"dict.en.txt", "train.en-de.de.bin", "test.en-de.en.idx"} <= made
-
-
-def test_codes_are_those_of_subword_nmt_on_the_text_itself(tmp_path):
-    lines = make_sentences(300, "en") + make_sentences(300, "de")
-    paths = [write(tmp_path / "en", lines[:300]), write(tmp_path / "de", lines[300:])]
-    learn.learn("subword-nmt", paths, 150, tmp_path / "codes")
-    expected = io.StringIO()
-    learn_bpe(io.StringIO("".join(line + "\n" for line in lines)), expected, 150)
-    assert (tmp_path / "codes").read_text() == expected.getvalue()
-    assert expected.getvalue().count("\n") == 151
-
-
-@pytest.mark.slow
-def test_fairseq_trains_on_iwslt14(tmp_path, iwslt_tree):  # noqa: F811
-    out = tmp_path / "out"
-    words = ["--raw", iwslt_tree, "--out", out, "--vocab-size", 80, "--keep-intermediate"]
-    prepare("iwslt14", *words)
-    train(out)
-    for lang in ("de", "en"):
-        tokens = (out / f"intermediate/text/test.{lang}").read_text().split("\n")[:-1]
-        found = binarized_text(out, "de-en", "test", lang, "subword-nmt")
-        assert len(found) == len(tokens)
-        # the generated test set has characters that its training text lacks
-        same = sum(one == other for one, other in zip(found, tokens, strict=True))
-        assert same >= len(tokens) - sum("<unk>" in line for line in found) > 0
 
 
 @pytest.mark.slow

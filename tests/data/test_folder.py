@@ -130,17 +130,6 @@ def test_what_is_there_stays_until_all_that_replaces_it_is_there(
     assert left == before
 
 
-def test_a_folder_of_an_earlier_release_is_replaced_only_with_overwrite(run, finished):
-    words, out, before = finished
-    path = out / "manifest.json"
-    path.write_text(json.dumps(dict(json.loads(path.read_text()), made_from=None)))
-    assert "or by another release; choose another --out, or --overwrite" in error_of(
-        run("text", *words)
-    )
-    assert run("text", *words, "--overwrite")[0] == 0
-    assert tree(out) == before
-
-
 def test_a_finished_folder_is_not_touched(run, finished):
     words, out, before = finished
     times = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
@@ -152,13 +141,28 @@ def test_a_finished_folder_is_not_touched(run, finished):
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == times
 
 
-@pytest.mark.parametrize("change", ["gone", "another"])
-def test_output_that_was_changed_is_replaced_only_with_overwrite(run, finished, change):
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("gone", "but {path} was changed or removed"),
+        ("another", "but {path} was changed or removed"),
+        ("earlier release", "with other options or input, or by another release"),
+    ],
+)
+def test_what_is_not_as_this_command_makes_it_is_replaced_only_with_overwrite(
+    run, finished, change, why
+):
     words, out, before = finished
     path = out / "raw/test.de"
-    path.unlink() if change == "gone" else path.write_text("other\n")
+    if change == "gone":
+        path.unlink()
+    elif change == "another":
+        path.write_text("other\n")
+    else:
+        record = json.loads((out / "manifest.json").read_text())
+        (out / "manifest.json").write_text(json.dumps({**record, "made_from": None}))
     message = error_of(run("text", *words))
-    assert f"but {path} was changed or removed; choose another --out, or --overwrite" in message
+    assert f"{why.format(path=path)}; choose another --out, or --overwrite" in message
     assert run("text", *words, "--overwrite")[0] == 0
     assert tree(out) == before
 

@@ -129,7 +129,7 @@ def test_manifest_and_summary_say_what_was_dropped(tmp_path, run, corpus):
         "train": 200,
         "dropped": {"empty side": 1},
     }
-    assert "clean train: 1 pairs dropped, empty side\n" in shown
+    assert "clean train: dropped 1 (empty side)\n" in shown
     assert "\ntrain.en: 200 lines, " in shown
     assert len(shown.splitlines()) < 15
     assert set(record["outputs"]) == set(tree(out)) - {"manifest.json"}
@@ -142,9 +142,7 @@ def test_manifest_and_summary_say_what_was_dropped(tmp_path, run, corpus):
     ("option", "problem"),
     [
         (["--bpe", "no"], r"--bpe: invalid choice: 'no' \(choose from "),
-        (["--vocab-size", "many"], "--vocab-size: 'many' is not a whole number above 0"),
         (["--workers", "0"], "--workers: '0' is not a whole number above 0"),
-        (["--max-length", "1.5"], "--max-length: '1.5' is not a whole number above 0"),
         (["--source-lang", "d e"], "--source-lang: 'd e' is not a language code"),
         (["--lowercase", "--raw-text"], "--lowercase and --raw-text exclude each other"),
         (["--target-lang", "en"], "--source-lang and --target-lang are both en"),
@@ -167,14 +165,11 @@ def test_what_is_missing_is_named(tmp_path, run):
     assert "--source-lang and --target-lang are required" in message
 
 
-@pytest.mark.parametrize(
-    ("name", "given"), [("train", True), ("valid", True), ("valid", False), ("test", False)]
-)
-def test_swapped_files_are_noticed(tmp_path, run, corpus, name, given):
+@pytest.mark.parametrize("name", ["valid", "test"])
+def test_swapped_files_are_noticed(tmp_path, run, corpus, name):
     words = corpus()
     at = words.index(f"--{name}")
     words[at + 1 : at + 3] = reversed(words[at + 1 : at + 3])
-    words += ["--source-lang", "en", "--target-lang", "de"] if given else []
     message = error_of(run("text", *words, *RAW, "--out", tmp_path / "out"))
     assert f"--{name}: {words[at + 1]} comes first but ends in the target language" in message
     assert not (tmp_path / "out").exists()
@@ -182,14 +177,8 @@ def test_swapped_files_are_noticed(tmp_path, run, corpus, name, given):
 
 @pytest.mark.parametrize(
     ("options", "source"),
-    [
-        ([], "en"),
-        (["--source-lang", "en"], "en"),
-        (["--target-lang", "de"], "en"),
-        # fairseq parts the languages of a data folder by a hyphen
-        (["--source-lang", "zh-Hans"], "zh_Hans"),
-        (["--source-lang", "en-us"], "en_us"),
-    ],
+    # fairseq parts the languages of a data folder by a hyphen
+    [([], "en"), (["--target-lang", "de"], "en"), (["--source-lang", "zh-Hans"], "zh_Hans")],
 )
 def test_languages_that_are_not_given_are_the_endings(tmp_path, run, corpus, options, source):
     out = tmp_path / "out"
@@ -199,21 +188,12 @@ def test_languages_that_are_not_given_are_the_endings(tmp_path, run, corpus, opt
 
 
 @pytest.mark.parametrize(
-    ("names", "options"),
-    [
-        (("s.txt", "t.txt"), []),
-        (("s.txt", "t.txt"), ["--source-lang", "en"]),
-        (("s.en", "t.txt"), []),
-        (("s.text.gz", "t.de"), []),
-        (("s.tok", "t.tok"), ["--target-lang", "de"]),
-        (("s.src", "t.tgt"), []),
-        (("s.source", "t.target"), []),
-        (("s.TXT", "t.csv"), []),
-    ],
+    "names",
+    ["s.txt t.txt", "s.en t.txt", "s.text.gz t.de", "s.tok t.tok", "s.src t.tgt", "s.TXT t.csv"],
 )
-def test_ending_that_is_no_language_asks_for_the_flags(tmp_path, run, names, options):
-    files = [write(tmp_path / name, make_sentences(60, name)) for name in names]
-    words = ["--train", *files, "--valid", *files, *RAW, *options, "--out", tmp_path / "out"]
+def test_ending_that_is_no_language_asks_for_the_flags(tmp_path, run, names):
+    files = [write(tmp_path / name, ["x"]) for name in names.split()]
+    words = ["--train", *files, "--valid", *files, "--out", tmp_path / "out"]
     message = error_of(run("text", *words))
     assert "--source-lang and --target-lang are required" in message
     assert f"{files[0]} and {files[1]} do not end in a language each" in message
@@ -316,7 +296,7 @@ def test_a_length_that_was_given_holds_for_words_by_spaces_too(tmp_path, run, co
     longer = [write(tmp_path / f"longer.{lang}", ["a " * 20]) for lang in ("en", "de")]
     words = [*corpus(), "--train", *longer, "--bpe", "none", "--max-length", 19]
     _, printed, _ = run("text", *words, "--out", tmp_path / "out")
-    assert "clean train: 1 pairs dropped, longer than 19\n" in printed
+    assert "clean train: dropped 1 (longer than 19)\n" in printed
 
 
 def test_a_refused_text_leaves_no_folder_and_is_told_alone(tmp_path, run):
