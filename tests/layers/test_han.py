@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from fairseq.modules import MultiheadAttention
 from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
@@ -235,3 +236,18 @@ def test_autocast_keeps_points_scores_and_midpoints_in_float32(rng):
 def test_options_that_cannot_be_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         HyperbolicAttention(8, 2, **options)
+
+
+@pytest.mark.parametrize("memory_width", [None, 64, 32])
+def test_fresh_weights_have_the_sizes_of_fairseqs(memory_width):
+    torch.manual_seed(0)
+    ours = HyperbolicAttention(64, 4, coordinates="cartesian", memory_width=memory_width)
+    theirs = MultiheadAttention(64, 4, kdim=memory_width, vdim=memory_width)
+    maps = [theirs.q_proj, theirs.k_proj, theirs.v_proj]
+    if memory_width is None:
+        blocks = list(ours.qkv.weight.chunk(3))
+    else:
+        blocks = [ours.q.weight, *ours.kv.weight.chunk(2)]
+    for block, linear in zip([*blocks, ours.out.weight], [*maps, theirs.out_proj], strict=True):
+        assert block.abs().max().item() == pytest.approx(linear.weight.abs().max().item(), rel=0.01)
+    assert ours.out.bias.abs().max() == theirs.out_proj.bias.abs().max() == 0

@@ -1,12 +1,16 @@
 """What options say reaches the parts of a model that they are for."""
 
+from functools import partial
+from types import SimpleNamespace
+
 import pytest
 from fairseq import models
 
 from hyptrans.layers.curvature import Curvature
 from hyptrans.layers.hvt_attention import QUERY_KEY_GAIN
 from hyptrans.layers.hybonet import LorentzResidual
-from tests.models.conftest import ARCHITECTURES, SMALL, build
+from hyptrans.support.errors import UserError
+from tests.models.conftest import ARCHITECTURES, SMALL, build, dictionary, task_of
 
 C = 0.37
 
@@ -73,7 +77,46 @@ def test_queries_and_keys_of_hvt_start_alike_whether_of_one_side_or_two():
     assert spread[0] / values.std().item() == pytest.approx(QUERY_KEY_GAIN, rel=0.02)
 
 
-@pytest.mark.parametrize("curvature", [1e-7, 1e7])
-def test_a_curvature_that_no_checkpoint_could_have_is_refused(curvature):
-    with pytest.raises(ValueError, match=r"--curvature must be above 0, from 1e-06 to 1e\+06"):
-        build("hybonet_tiny", **SMALL, curvature=curvature)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        *(
+            ({f"{side}_{name}": size}, f"--{side}-{name.replace('_', '-')} must be at least 1, got")
+            for side, size in (("encoder", 0), ("decoder", -1))
+            for name in ("attention_heads", "layers", "ffn_embed_dim")
+        ),
+        (
+            {"encoder_attention_heads": 3},
+            "--encoder-embed-dim 16 is not divisible by --encoder-att",
+        ),
+        (
+            {"share_all_embeddings": True, "decoder_embed_dim": 32},
+            "--decoder-embed-dim to equal --encoder-embed-dim",
+        ),
+        ({"curvature": 1e-7}, r"--curvature must be above 0, from 1e-06 to 1e\+06"),
+        ({"curvature": 1e7}, r"--curvature must be above 0, from 1e-06 to 1e\+06"),
+    ],
+)
+def test_options_of_no_model_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        build("hybonet_tiny", **{**SMALL, **options})
+
+
+def test_one_table_needs_one_dictionary():
+    apart = task_of(dictionary(), dictionary(prefix="v"))
+    with pytest.raises(ValueError, match="--joined-dictionary"):
+        build("hybonet_tiny", apart, **SMALL, share_all_embeddings=True)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_dropout_that_would_not_be_retained_is_refused(arch):
+    asked = {"beam": 5, "print_alignment": None, "retain_dropout_modules": None}
+    for retained in (False, True):
+        generation = SimpleNamespace(**asked, retain_dropout=retained)
+        prepare = build(arch, **SMALL).prepare_for_inference_
+        prepared = partial(prepare, SimpleNamespace(generation=generation))
+        if retained:
+            with pytest.raises(UserError, match="--retain-dropout is not of this architecture"):
+                prepared()
+        else:
+            prepared()

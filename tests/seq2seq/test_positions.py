@@ -12,5 +12,7 @@ def test_tokens_are_counted_from_0_and_padding_is_not():
     wanted = torch.tensor([[0, 1, 2, 3], [0, 1, 0, 0], [0, 0, 0, 1]])
     assert torch.equal(found[~padding], wanted[~padding])
     assert found.min() == 0
-    with pytest.raises(ValueError, match="a sentence has 4 tokens, the model takes 3"):
+    with pytest.raises(
+        ValueError, match="a sentence has 4 tokens, the model takes 3: raise --max-"
+    ):
         token_positions(padding, 3)

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.startup.conftest import TINY
 
@@ -105,3 +106,22 @@ def test_a_checkpoint_of_0_2_0_translates_the_same(fork, tmp_path):
     flags += ["--train-subset=test", "--valid-subset=test"]
     done = fork("fairseq-train", OLD / "bin", *flags, "--disable-validation", cwd=tmp_path)
     assert re.search(r"Loaded checkpoint .* @ 20 updates", done.stdout + done.stderr)
+
+
+def test_a_checkpoint_of_a_version_that_is_not_read_is_refused_by_name(fork, tmp_path):
+    state = torch.load(OLD / "checkpoint_last.pt", weights_only=False)
+    del state["model"]["version"]
+    torch.save(state, tmp_path / "none.pt")
+    words = ["--user-dir=hyptrans", "--path", tmp_path / "none.pt", "--cpu"]
+    done = fork("fairseq-generate", OLD / "bin", *words, cwd=tmp_path, check=False)
+    assert done.returncode != 0
+    assert "UserError: it was written by hyptrans 0.1.0" in done.stderr
+
+
+def test_an_optimizer_that_moves_points_off_their_manifold_is_refused_first(data, fork, tmp_path):
+    flags = [*MODELS["hybonet"], *TRAINING, "--embedding-storage=manifold", "--save-dir=out"]
+    done = fork("fairseq-train", data, *flags, cwd=tmp_path, check=False)
+    assert done.returncode != 0
+    last = done.stderr.strip().splitlines()[-1]
+    assert "--optimizer adam moves points off the manifold" in last
+    assert not list(tmp_path.iterdir())
