@@ -19,7 +19,9 @@ from tests.kernels.cases import (
     results_of,
 )
 
-SHAPES = [(1,), (3, 5), (2, 3, 0), (700,), (2, 130), (50, 100)]
+SIZES = [((n,), 6) for n in (1, 700)] + [((2, 3, 0), 6), ((50, 100), 6)]
+SIZES += [((3, 3), width) for width in (2, 16, 33, 500, 2500)]
+"""Leading dimensions and widths: one row, none, many, and rows of any width."""
 
 
 def both_of(name, draw, kernels, monkeypatch):
@@ -44,23 +46,17 @@ class KernelContract:
         assert backend.backend(torch.ones(1), triton=True) == self.kernels
 
     @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
-    @pytest.mark.parametrize("shape", SHAPES, ids=str)
     @pytest.mark.parametrize("name", CASES)
-    def test_kernels_agree_with_the_formula(self, name, shape, dtype, monkeypatch):
-        draw = Draw(dtype, shape=shape, width=6)
-        # gradients of a residual's parameters are sums of thousands of rows
-        tolerance = self.tolerance[dtype] * (3 if name.startswith("residual") else 1)
-        assert_agree(*both_of(name, draw, self.kernels, monkeypatch), tolerance)
-
-    @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
-    @pytest.mark.parametrize("width", [2, 16, 33, 500, 2500])
-    @pytest.mark.parametrize("name", CASES)
-    def test_rows_of_any_width(self, name, width, dtype, monkeypatch):
-        if width > 500 and name == "step of linear attention":
-            pytest.skip("its sums have the square of a row's numbers")
-        draw = Draw(dtype, shape=(3, 3), width=width)
-        results = both_of(name, draw, self.kernels, monkeypatch)
-        assert_agree(*results, self.tolerance[dtype] * 5)
+    def test_kernels_agree_with_the_formula(self, name, dtype, monkeypatch):
+        for shape, width in SIZES:
+            if width > 33 and name == "step of linear attention":
+                continue  # its sums have the square of a row's numbers
+            # gradients of a residual's parameters are sums of thousands of rows
+            factor = 5 if width != 6 else 3 if name.startswith("residual") else 1
+            results = both_of(
+                name, Draw(dtype, shape=shape, width=width), self.kernels, monkeypatch
+            )
+            assert_agree(*results, factor * self.tolerance[dtype])
 
     @pytest.mark.parametrize("c", CURVATURES)
     @pytest.mark.parametrize("name", WITH_GRADIENTS)
@@ -70,7 +66,7 @@ class KernelContract:
         assert by_a_kernel(function(*inputs))
         assert torch.autograd.gradcheck(function, inputs, fast_mode=self.fast_gradcheck)
 
-    @pytest.mark.parametrize("size", [1e-20, 1e-12, 1e-4, 1e2, 1e4])
+    @pytest.mark.parametrize("size", [1e-20, 1e-4, 1e4])
     @pytest.mark.parametrize("name", CASES)
     def test_extreme_sizes(self, name, size, monkeypatch):
         if name.startswith("residual") and size >= 1e2:
@@ -87,12 +83,11 @@ class KernelContract:
             scale = expected.abs().max().clamp_min(1e-30).item()
             torch.testing.assert_close(ours, expected, rtol=0, atol=tolerance * scale)
 
-    @pytest.mark.parametrize("column", [0, 3])
     @pytest.mark.parametrize("name", CASES)
-    def test_nan_is_not_hidden_and_stays_in_its_row(self, name, column, monkeypatch):
+    def test_nan_is_not_hidden_and_stays_in_its_row(self, name, monkeypatch):
         function, operands, _ = CASES[name](Draw(torch.float32, shape=(4, 3), width=6))
         rows = operands[0].contiguous()
-        rows.view(-1, rows.size(-1))[2, column] = torch.nan
+        rows.view(-1, rows.size(-1))[[2, 5], [0, 3]] = torch.nan
         made = []
         for way in (self.kernels, "eager"):
             monkeypatch.setattr(backend, "CHOSEN", way)

@@ -205,9 +205,7 @@ def test_another_backend_is_an_error_that_names_the_choices(monkeypatch):
         backend.backend(torch.ones(2))
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"), [("", "numba"), ("auto", "numba"), ("eager", "eager")]
-)
+@pytest.mark.parametrize(("value", "expected"), [("", "numba"), ("eager", "eager")])
 def test_the_environment_chooses_and_empty_is_unset(value, expected):
     code = (
         "import torch; from hyptrans.kernels.backend import backend; print(backend(torch.ones(2)))"

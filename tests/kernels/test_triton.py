@@ -62,15 +62,13 @@ def compile_for(capability, kernel, args, num_warps=4, **constants):
     assert made.asm["cubin"]
 
 
-@pytest.mark.parametrize("width", [33, pytest.param(500, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    "dtype",
-    [torch.float32, pytest.param(torch.float64, marks=pytest.mark.slow)],
-    ids=str,
-)
-@pytest.mark.parametrize(
-    "capability",
-    [80, pytest.param(90, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.slow)],
+    ("capability", "dtype", "width"),
+    [
+        (80, torch.float32, 33),
+        pytest.param(90, torch.float32, 500, marks=pytest.mark.slow),
+        pytest.param(100, torch.float64, 33, marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize("name", ON_TRITON)
 def test_kernels_compile_for_a_gpu(name, capability, dtype, width, monkeypatch, tmp_path):
