@@ -58,8 +58,11 @@ def outcome(kind, model, sample, **options):
 PRODUCTS = [arch for arch in ARCHITECTURES if arch != "geodesic_logits_tiny"]
 
 
-@pytest.mark.parametrize("options", [{}, {"ignore_prefix_size": 1}], ids=["whole", "prefix"])
-@pytest.mark.parametrize("arch", [*PRODUCTS, "transformer_tiny"])
+WAYS = [(arch, {}) for arch in (*PRODUCTS, "transformer_tiny")]
+WAYS += [("hybonet_tiny", {"ignore_prefix_size": 1})]
+
+
+@pytest.mark.parametrize(("arch", "options"), WAYS)
 def test_loss_and_gradients_are_those_of_fairseqs_criterion(arch, options, pairs):
     model = small(arch) if arch in ARCHITECTURES else build(arch, **SMALL).double().eval()
     sample = sample_of(pairs)

@@ -96,14 +96,11 @@ def test_no_gradient_comes_from_the_future(length, position, kind, rng):
     assert seen[:, 0 if kind.reads_time else 1 :].abs().min() > 0
 
 
-@pytest.mark.parametrize("length", [4, 70])
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("causal", [False, True])
-def test_padding_changes_no_real_position_and_gives_finite_gradients(
-    causal, side, length, kind, rng
-):
+def test_padding_changes_no_real_position_and_gives_finite_gradients(causal, side, kind, rng):
     layer = attention(kind, rng, causal=causal)
-    x = kind.inputs(rng, 1, length, WIDTH)
+    x = kind.inputs(rng, 1, 70, WIDTH)
     padded, padding, real = beside_noise(x, kind.inputs(rng, 1, 3, WIDTH), side)
     out = layer(padded.requires_grad_(), padding=padding)
     torch.testing.assert_close(out[:, real], layer(x), **kind.tolerance)
@@ -111,19 +108,19 @@ def test_padding_changes_no_real_position_and_gives_finite_gradients(
     assert torch.isfinite(padded.grad).all()
 
 
-@pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("stateful", [False, True])
-def test_padding_of_the_memory_changes_nothing(stateful, side, kind, rng):
+def test_padding_of_the_memory_changes_nothing(stateful, kind, rng):
     layer = attention(kind, rng, looks_at_memory=True)
     x, memory = kind.inputs(rng, 1, 4, WIDTH), kind.inputs(rng, 1, 5, MEMORY_WIDTH)
-    padded, padding, _ = beside_noise(memory, kind.inputs(rng, 1, 2, MEMORY_WIDTH), side)
-    out = layer(x, padded, padding=padding, state=State() if stateful else None)
-    torch.testing.assert_close(out, layer(x, memory), **kind.tolerance)
+    for side in ("left", "right"):
+        padded, padding, _ = beside_noise(memory, kind.inputs(rng, 1, 2, MEMORY_WIDTH), side)
+        out = layer(x, padded, padding=padding, state=State() if stateful else None)
+        torch.testing.assert_close(out, layer(x, memory), **kind.tolerance)
 
 
 # kernels that have no gradient run only where none is wanted
 @pytest.mark.parametrize("gradient", [True, False], ids=["gradient", "no gradient"])
-@pytest.mark.parametrize("parts", [[1] * 5, [1] * 80, [3, 1, 1], [70, 1, 1]], ids=str)
+@pytest.mark.parametrize("parts", [[1] * 5, [70, 1, 1]], ids=str)
 def test_steps_with_a_state_equal_the_whole_sequence(parts, gradient, kind, rng):
     layer = attention(kind, rng, causal=True)
     x = kind.inputs(rng, 3, sum(parts), WIDTH)
