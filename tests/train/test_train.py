@@ -1,5 +1,6 @@
 """``hyptrans train``: what a user types, what a kill leaves, and what is refused."""
 
+import io
 import json
 import os
 import shutil
@@ -7,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -15,6 +18,7 @@ from safetensors.torch import load_file
 from transformers import TrainerControl, TrainerState
 
 import hyptrans
+from hyptrans.commands.cli import main
 from hyptrans.train.run import Validations, newest
 from hyptrans.train.settings import Settings
 from tests.train.conftest import TINY
@@ -31,19 +35,37 @@ def words(data, out, *more):
     return ["train", str(data), "--out", str(out), *TINY, *SETTINGS, "--device", "cpu", *more]
 
 
-def run(given, **options):
-    code = WITHOUT_FAIRSEQ + f"sys.exit(main({given!r}))"
-    given_options = {"capture_output": True, "text": True, "timeout": 300, **options}
+def run(given, *, cwd=".", text=""):
+    """Run a command in this process: how it ends, and what it prints."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        patch.chdir(cwd)
+        try:
+            status = main(given)
+        except SystemExit as stop:  # of argparse
+            status = stop.code
+    return SimpleNamespace(returncode=status, stdout=out.getvalue(), stderr=err.getvalue())
+
+
+def process(*commands, text=""):
+    """Run commands in a process without fairseq, one after the other: what it prints."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run([sys.executable, "-c", code], env=environment, **given_options)
+    done = subprocess.run(
+        [sys.executable, "-c", f"{WITHOUT_FAIRSEQ}sys.exit(any(map(main, {list(commands)!r})))"],
+        env=environment,
+        input=text,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done
 
 
 @pytest.fixture(scope="module")
 def trained(data, tmp_path_factory):
     out = tmp_path_factory.mktemp("run") / "whole"
-    done = run(words(data, out))
-    assert done.returncode == 0, done.stderr[-2000:]
-    return out, done
+    return out, process(words(data, out))
 
 
 def parameters(out, updates=12):
@@ -76,14 +98,12 @@ def test_an_architecture_of_a_plugin_is_trained_and_translates(data, tmp_path):
     plugin.mkdir()
     shutil.copy(Path(__file__).parents[1] / "models" / "fifth.py", plugin / "__init__.py")
     own = ["--user-dir", str(plugin), "--arch", "fifth_tiny", "--max-update", "4"]
-    done = run([*words(data, out), *own])
-    assert done.returncode == 0, done.stderr[-2000:]
     translate = ["translate", f"{out}/model", "--user-dir", str(plugin)]
-    assert done.stdout.splitlines()[-1] == f"hyptrans {' '.join(translate)} < text > translations"
-    assert run(translate, input="the dog sees.\n").stdout.count("\n") == 1
     again = ["train", str(data), "--config", f"{out}/run.yaml", "--out", str(tmp_path / "again")]
-    done = run(again, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr[-2000:]
+    done = process([*words(data, out), *own], translate, again, text="the dog sees.\n")
+    shown = done.stdout.splitlines()
+    assert len(shown) == 2 + 1 + 2
+    assert shown[1] == f"hyptrans {' '.join(translate)} < text > translations"
     assert torch.equal(*(parameters(one, 4)[WEIGHT] for one in (out, tmp_path / "again")))
 
 
@@ -185,23 +205,18 @@ def test_what_is_missing_is_named(given, sentence, tmp_path):
 
 
 @pytest.mark.parametrize("module", ["transformers", "accelerate"])
-def test_a_library_that_is_missing_is_named_before_anything_is_written(module, tmp_path):
-    code = f"import sys; sys.modules[{module!r}] = None; {WITHOUT_FAIRSEQ}"
-    code += "sys.exit(main(['train', '.', '--arch', 'hybonet_tiny', '--out', 'out']))"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path
-    )
+def test_a_library_that_is_missing_is_named_before_anything_is_written(
+    module, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, module, None)
+    done = run(["train", ".", "--arch", "hybonet_tiny", "--out", "out"], cwd=tmp_path)
     assert done.returncode == 2
     assert f"{module} is missing: pip install 'hyptrans[transformers]'" in done.stderr
     assert not list(tmp_path.iterdir())
 
 
-def test_help_names_the_options_of_the_architecture(capsys):
-    from hyptrans.commands.cli import main
-
-    with pytest.raises(SystemExit):
-        main(["train", "--arch", "han_tiny", "--help"])
-    shown = capsys.readouterr().out
+def test_help_names_the_options_of_the_architecture():
+    shown = run(["train", "--arch", "han_tiny", "--help"]).stdout
     assert "--han-max-radius" in shown
     assert "--max-tokens" in shown
     assert "--hybonet-residual" not in shown
