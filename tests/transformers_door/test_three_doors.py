@@ -18,7 +18,8 @@ from tests.probing.helpers.model import make_checkpoint, prepared_folder, senten
 
 FAMILIES = ("hybonet", "hybonet_plus", "hypformer", "han", "hvt", "sphere")
 FAMILIES += ("euclidean_postnorm", "euclidean_prenorm")
-NAMES = [f"{family}_{size}" for size in ("tiny", "iwslt_d64") for family in FAMILIES]
+NAMES = [f"{family}_tiny" for family in FAMILIES]
+NAMES += [f"{family}_iwslt_d64" for family in FAMILIES[1:5]]
 BEGINNING, LONGEST, PAD, EOS, BATCH = 8, 20, 1, 2, 250
 
 
