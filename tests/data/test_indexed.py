@@ -1,10 +1,8 @@
 """Dictionaries and numbers are those of ``fairseq-preprocess``, byte for byte."""
 
+import os
 import shutil
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +10,9 @@ import pytest
 from hyptrans.data import dictionary, indexed
 from hyptrans.data.indexed import IndexedSet
 from hyptrans.support.errors import UserError
+from tests import forks
 from tests.data.conftest import make_sentences, tree, write
 
-PREPROCESS = Path(sys.executable).parent / "fairseq-preprocess"
 ODD = ["", "  a  a ", "<unk> <s> </s> <pad> b", "madeupword0001 x", "\u00e9 \U0001f600 z \u4e2d"]
 
 
@@ -31,9 +29,7 @@ def fairseq(folder, *options):
     pytest.importorskip("fairseq")
     words = ["--source-lang", "en", "--target-lang", "de", "--trainpref", folder / "train"]
     words += ["--testpref", folder / "test", "--destdir", folder / "theirs", "--workers", "1"]
-    done = subprocess.run(
-        [PREPROCESS, *words, *options], capture_output=True, text=True, check=False
-    )
+    done = forks.run("fairseq-preprocess", *words, *options, cwd=folder, variables=os.environ)
     assert done.returncode == 0, done.stderr[-2000:]
     (folder / "theirs" / "preprocess.log").unlink()
     return tree(folder / "theirs")
