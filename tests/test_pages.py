@@ -13,7 +13,7 @@ import pytest
 
 import hyptrans
 from tests.probing.helpers.model import sentences, write_lines
-from tests.serve.conftest import typed
+from tests.serve.conftest import running
 
 DOCS = Path(__file__).parents[1] / "docs"
 SHORT = """
@@ -69,9 +69,9 @@ def printed(code):
 
 def test_requests_to_the_server():
     python, curl = (blocks("serve.md", kind, "Requests") for kind in ("python", "bash"))
-    with typed("tatoeba-en-de") as (_, port):
+    wanted = hyptrans.load("tatoeba-en-de")
+    with running({"tatoeba-en-de": wanted}) as port:
         (code,) = (code.replace(":8000", f":{port}") for code in python)
-        wanted = hyptrans.load("tatoeba-en-de")
         assert printed(code) == f"{wanted.translate('Where is the station?')}\n"
         (lines,) = (code.replace(":8000", f":{port}") for code in curl)
         found = [json.loads(bash(f"curl --silent {line[5:]}", ".")) for line in lines.splitlines()]

@@ -14,7 +14,7 @@ from hyptrans.geometry.space import Space
 from hyptrans.inference.results import Encoding
 from hyptrans.serve.look import _layers
 from tests.probing.report.test_browser import PATIENCE, browser  # noqa: F401
-from tests.serve.conftest import ask, typed
+from tests.serve.conftest import ask, running
 
 PAGE = Path(hyptrans.serve.__file__).parent / "page"
 TEXT = "The dog runs across the <b>street</b>."
@@ -22,7 +22,9 @@ TEXT = "The dog runs across the <b>street</b>."
 
 @pytest.fixture(scope="module")
 def port():
-    with typed("tatoeba-en-de", "tatoeba-de-en") as (_, port):
+    with running(
+        {name: hyptrans.load(name) for name in ("tatoeba-en-de", "tatoeba-de-en")}
+    ) as port:
         yield port
 
 
