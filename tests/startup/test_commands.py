@@ -75,15 +75,12 @@ def test_hydra_knows_models_of_the_plugin_and_says_nothing_else(data, tmp_path, 
     assert "hydra" not in done.stderr.lower().replace("fairseq-hydra-train", "")
 
 
-def test_user_dir_is_the_installed_package_from_any_folder(data, tmp_path, run, fork):
+def test_user_dir_is_the_installed_package_whatever_lies_in_the_folder(data, tmp_path, fork):
     other = tmp_path / "hyptrans"
     other.mkdir()
     (other / "__init__.py").write_text("raise SystemExit('the folder here was imported')")
-    words = ["-m", "fairseq_cli.generate", data, "--user-dir=hyptrans", "--path=none.pt", "--cpu"]
-    done = fork("fairseq-generate", *words[2:], cwd=tmp_path, check=False)
-    assert "none.pt" in done.stderr
-    shutil.rmtree(other)
-    done = run("python", *words, cwd=tmp_path, check=False)
+    words = [data, "--user-dir=hyptrans", "--path=none.pt", "--cpu"]
+    done = fork("fairseq-generate", *words, cwd=tmp_path, check=False)
     assert "none.pt" in done.stderr
 
 
