@@ -15,6 +15,7 @@ import uvicorn
 import hyptrans
 from hyptrans.serve.app import Service
 from hyptrans.serve.look import look
+from tests.interrupts import heed
 
 
 def ask(port, path, body=None, *, kind="application/json", **headers):
@@ -54,7 +55,9 @@ def running(models, *, max_characters=200, max_waiting=20, hosts=("127.0.0.1",))
 def typed(*words, start=(sys.executable, "-m", "hyptrans")):
     """A process of ``hyptrans serve`` and its port."""
     command = [*start, "serve", *words, "--port", "0"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed
+    )
     try:
         line = process.stdout.readline()
         assert " at http://127.0.0.1:" in line, process.communicate()

@@ -22,9 +22,8 @@ TEXT = "The dog runs across the <b>street</b>."
 
 @pytest.fixture(scope="module")
 def port():
-    with running(
-        {name: hyptrans.load(name) for name in ("tatoeba-en-de", "tatoeba-de-en")}
-    ) as port:
+    models = {name: hyptrans.load(name) for name in ("tatoeba-en-de", "tatoeba-de-en")}
+    with running(models, max_characters=2000) as port:
         yield port
 
 

@@ -116,8 +116,8 @@ def test_a_checkpoint_of_a_version_that_is_not_read_is_refused_by_name(fork, tmp
 
 
 def test_an_optimizer_that_moves_points_off_their_manifold_is_refused_first(data, fork, tmp_path):
-    flags = [*MODELS["hybonet"], *TRAINING, "--embedding-storage=manifold", "--save-dir=out"]
-    done = fork("fairseq-train", data, *flags, cwd=tmp_path, check=False)
+    flags = [*MODELS["hybonet"], *TRAINING, "--embedding-storage=manifold"]
+    done = fork("fairseq-train", data, *flags, f"--save-dir={tmp_path}", cwd=tmp_path, check=False)
     assert done.returncode != 0
     last = done.stderr.strip().splitlines()[-1]
     assert "--optimizer adam moves points off the manifold" in last
