@@ -5,8 +5,8 @@
 keys and values ``[sentences, heads, length, width / heads]``, or in linear attention sums
 ``[sentences, heads, d, e]`` and ``[sentences, heads, d]``.
 
-``decoder.onnx``: one step for ``beam`` hypotheses of each sentence; ``docs/serve.md`` lists its
-inputs and outputs.
+``decoder.onnx`` takes one step for ``beam`` hypotheses of each sentence; ``docs/serve.md`` lists
+its inputs and outputs.
 """
 
 from __future__ import annotations
