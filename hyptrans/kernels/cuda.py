@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from hyptrans.geometry.lorentz import CurvatureLike
+from hyptrans.kernels.backend import no_second_derivative
 
 if TYPE_CHECKING:
     import triton.language as tl  # type: ignore
@@ -87,6 +88,8 @@ def with_time(time: tl.tensor, space: tl.tensor, column: tl.tensor) -> Any:
 
 def launch(kernel: Any, grid: tuple[int, ...], like: Tensor, *args: Any, **options: Any) -> None:
     """Run a kernel on a grid of programs on the device of ``like``."""
+    if torch.is_grad_enabled():
+        raise no_second_derivative()
     kernel = kernel.jitted if isinstance(kernel, Deferred) else kernel
     with torch.cuda.device_of(like):
         kernel[grid](*args, **options)

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hyptrans.kernels.backend import apply, backend, no_second_derivative
-from hyptrans.kernels.cpu import BLOCK, inlined, matrix, read, run
+from hyptrans.kernels.backend import BLOCK, UNRECORDED, backend, run
+from hyptrans.kernels.cpu import inlined, matrix, read
 
 GOLDEN = 0x9E3779B9
 """2^32 divided by the golden ratio: it spreads the places of a row."""
@@ -31,7 +31,10 @@ def relu_dropout(x: Tensor, p: float, *, relu: bool = False, training: bool = Tr
         return F.relu(x) if relu else x
     if p == 1 or backend(x) == "eager":
         return F.dropout(F.relu(x) if relu else x, p)
-    made: Tensor = apply(_Dropout, x, (*threshold_and_scale(p), relu, drawn_seed()))
+    options = (*threshold_and_scale(p), relu, drawn_seed())
+    if not torch.is_grad_enabled():
+        return _Dropout.forward(UNRECORDED, x, options)
+    made: Tensor = _Dropout.apply(x, options)
     return made
 
 
@@ -130,8 +133,6 @@ class _Dropout(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        if torch.is_grad_enabled():
-            raise no_second_derivative()
         (made,) = ctx.saved_tensors
         return _dropped(grad.contiguous(), made, ctx.options), None
 

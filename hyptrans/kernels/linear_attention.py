@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hyptrans.geometry.precision import at_least_float32, with_gradient
-from hyptrans.kernels.backend import backend
-from hyptrans.kernels.cpu import inlined, matrix, read, run, vector
+from hyptrans.kernels.backend import backend, run
+from hyptrans.kernels.cpu import inlined, matrix, read
 
 FEATURE_EPSILON = 1e-6
 """Added after ReLU and to the scale, so that a row without positive numbers has features."""
@@ -103,45 +103,34 @@ def step(
         key_sum = key_sum + key.squeeze(-2)
         mixed = ratio(query @ key_value, query @ key_sum.unsqueeze(-1))
         return mixed + value @ psi, key_value, key_sum
-    query, key, value = (t if t.stride(-1) == 1 else t.contiguous() for t in (query, key, value))
     batch, heads = query.shape[:2]
     out = query.new_empty(batch, 1, heads, value.size(-1))
     after, keys_after = torch.empty_like(key_value), torch.empty_like(key_sum)
-    strides = (stride for t in (query, key, value) for stride in t.stride()[:2])
-    sums = key_value.contiguous(), key_sum.contiguous()
-    matrices = (query, key, value, *sums, factors.contiguous(), psi.contiguous())
-    run(
-        step_kernel,
-        (after, keys_after, *matrices, out),
-        (FEATURE_EPSILON, DENOMINATOR_FLOOR),
-        (heads, *strides),
-        blocks=batch,
-        strided=True,
-    )
+    given = (t.contiguous() for t in (query, key, value, key_value, key_sum, factors, psi))
+    matrices, scalars = (after, keys_after, *given, out), (FEATURE_EPSILON, DENOMINATOR_FLOOR)
+    run(step_kernel, matrices, scalars, (heads,), blocks=batch)
     return out.transpose(1, 2), after, keys_after
 
 
 def step_kernel(block: int, pointer: Any) -> None:
     """Compute one more position of linear attention with power 2; a block is one hypothesis.
 
-    Matrices: new sums ``[B H d, d]`` and ``[B H, d]``; queries, keys and values, one head at a
-    time; old sums; channel factors ``[H, d]``; psi ``[H d, d]``; outputs ``[B H, d]``.
-    Scalars: the number added to ReLU, the least divisor. Integers: H, and the strides of B and H in
-    queries, keys and values.
+    Matrices: new sums ``[B H d, d]`` and ``[B H, d]``; queries, keys and values ``[B H, d]``; old
+    sums; channel factors ``[H, d]``; psi ``[H d, d]``; outputs ``[B H, d]``.
+    Scalars: the number added to ReLU, the least divisor. Integers: H.
     """
     job = read(pointer)
     after, keys_after = matrix(job, 0), matrix(job, 1)
+    queries, keys, values = matrix(job, 2), matrix(job, 3), matrix(job, 4)
     before, keys_before = matrix(job, 5), matrix(job, 6)
     factors, psi, answers = matrix(job, 7), matrix(job, 8), matrix(job, 9)
-    integers, d, one = job.integers, keys_after.shape[1], answers.dtype.type(1)
+    heads, d, one = job.integers[0], keys_after.shape[1], answers.dtype.type(1)
     asked, known = np.empty((2, d), answers.dtype)
-    for h in range(integers[0]):
-        row = block * integers[0] + h
-        query = vector(job, 2, block * integers[1] + h * integers[2])
-        key = vector(job, 3, block * integers[3] + h * integers[4])
-        value = vector(job, 4, block * integers[5] + h * integers[6])
-        _features(query, factors[h], job.scalars[0], asked)
-        _features(key, factors[h], job.scalars[0], known)
+    for h in range(heads):
+        row = block * heads + h
+        value = values[row]
+        _features(queries[row], factors[h], job.scalars[0], asked)
+        _features(keys[row], factors[h], job.scalars[0], known)
         total = one - one
         for i in range(d):
             keys_after[row, i] = keys_before[row, i] + known[i]

@@ -12,8 +12,8 @@ from hyptrans.geometry import lorentz
 from hyptrans.geometry.lorentz import CurvatureLike
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels import lorentz_cuda
-from hyptrans.kernels.backend import FULL, apply, backend, no_second_derivative, one_number
-from hyptrans.kernels.cpu import BLOCK, TILE, blocks_of, exp, matrix, read, run
+from hyptrans.kernels.backend import BLOCK, FULL, TILE, UNRECORDED, backend, blocks_of, run
+from hyptrans.kernels.cpu import exp, matrix, read
 
 
 def from_linear(
@@ -42,16 +42,17 @@ def from_linear(
             raise ValueError(f"a residual needs one projection of one head, got {shape}")
         residual = residual.expand(*z.shape[:-3], z.size(-1))
     if not z.dtype == log_scale.dtype == (z if residual is None else residual).dtype in FULL:
-        dtype = torch.promote_types(z.dtype, log_scale.dtype)
-        if residual is not None:
-            dtype = torch.promote_types(dtype, residual.dtype)
-            residual = residual.to(torch.promote_types(dtype, torch.float32))
-        dtype = torch.promote_types(dtype, torch.float32)
+        dtypes = (x.dtype for x in (z, log_scale, residual) if x is not None)
+        dtype = functools.reduce(torch.promote_types, dtypes, torch.float32)
         z, log_scale = z.to(dtype), log_scale.to(dtype)
+        residual = None if residual is None else residual.to(dtype)
     chosen = backend(z, triton=True)
     if chosen == "eager":
         return plain_from_linear(z, log_scale, residual, c, residual_time)
-    made: Tensor = apply(_FromLinear, z, log_scale, residual, (c, residual_time, chosen))
+    options = c, residual_time, chosen
+    if not torch.is_grad_enabled():
+        return _FromLinear.forward(UNRECORDED, z, log_scale, residual, options)
+    made: Tensor = _FromLinear.apply(z, log_scale, residual, options)
     return made
 
 
@@ -102,8 +103,6 @@ class _FromLinear(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        if torch.is_grad_enabled():
-            raise no_second_derivative()
         z, log_scale, residual = ctx.saved_tensors
         scalars, chosen = ctx.options
         grad, grad_z = grad.contiguous(), torch.empty_like(z)
@@ -237,9 +236,12 @@ def normalize(v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """
     v = at_least_float32(v)
     chosen = backend(v, triton=True)
-    if chosen == "eager" or not one_number(c):
+    # kernels take one curvature for all rows
+    if chosen == "eager" or (isinstance(c, Tensor) and c.numel() > 1):
         return lorentz.normalize(v, c=c)
-    made: Tensor = apply(_Normalize, v, c, chosen)
+    if not torch.is_grad_enabled():
+        return _Normalize.forward(UNRECORDED, v, c, chosen)
+    made: Tensor = _Normalize.apply(v, c, chosen)
     return made
 
 
@@ -260,10 +262,8 @@ class _Normalize(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        if torch.is_grad_enabled():
-            raise no_second_derivative()
         (v, learned), (fixed, chosen) = ctx.saved_tensors, ctx.options
-        c = fixed if learned is None else learned
+        c = fixed if learned is None else learned.detach()
         grad, grad_v = grad.contiguous(), torch.empty_like(v)
         if chosen == "numba":
             partial = v.new_empty(blocks_of(v))

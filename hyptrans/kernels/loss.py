@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from hyptrans.geometry.precision import HALF, at_least_float32, full_precision
-from hyptrans.kernels.backend import no_second_derivative
 from hyptrans.kernels.products import add_product_, times_transposed
 
 TILE_NUMBERS = 1 << 21
@@ -105,7 +104,10 @@ class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():
-            raise no_second_derivative("take label_smoothed_cross_entropy without tiles")
+            raise RuntimeError(
+                "create_graph=True asks for a second derivative, which the loss in tiles does not "
+                "have: take label_smoothed_cross_entropy without tiles"
+            )
         # scale the float32 sums before rounding them to half precision
         by_features, by_table = ((kept * grad).to(ctx.dtype) for kept in ctx.saved_tensors)
         return by_features, by_table, None, None, None

@@ -17,18 +17,8 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32
-from hyptrans.kernels.backend import apply, backend, no_second_derivative
-from hyptrans.kernels.cpu import (
-    BLOCK,
-    TILE,
-    blocks_of,
-    inlined,
-    log1p,
-    matrix,
-    read,
-    run,
-    tanh_ratio,
-)
+from hyptrans.kernels.backend import BLOCK, TILE, UNRECORDED, backend, blocks_of, run
+from hyptrans.kernels.cpu import inlined, log1p, matrix, read, tanh_ratio
 
 
 def add_tangents(u: Tensor, v: Tensor, *, c: float = 1.0, relu: bool = False) -> Tensor:
@@ -42,7 +32,9 @@ def add_tangents(u: Tensor, v: Tensor, *, c: float = 1.0, relu: bool = False) ->
     if not repeated or u.dtype != v.dtype or backend(u) == "eager":
         total = poincare.add_tangents(u, v, c=c)
         return F.relu(total) if relu else total
-    made: Tensor = apply(_AddTangents, u, v, (c, relu))
+    if not torch.is_grad_enabled():
+        return _AddTangents.forward(UNRECORDED, u, v, (c, relu))
+    made: Tensor = _AddTangents.apply(u, v, (c, relu))
     return made
 
 
@@ -59,8 +51,6 @@ class _AddTangents(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        if torch.is_grad_enabled():
-            raise no_second_derivative()
         u, v, made = ctx.saved_tensors
         grad_u, each = torch.empty_like(u), v.numel() == u.numel()
         by_v = torch.empty_like(v) if each else u.new_empty(blocks_of(u), v.numel())

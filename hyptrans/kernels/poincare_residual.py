@@ -15,8 +15,8 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32
-from hyptrans.kernels.backend import apply, backend, no_second_derivative
-from hyptrans.kernels.cpu import BLOCK, blocks_of, inlined, matrix, read, run
+from hyptrans.kernels.backend import BLOCK, UNRECORDED, backend, blocks_of, run
+from hyptrans.kernels.cpu import inlined, matrix, read
 from hyptrans.kernels.dropout import drawn_seed, fill_kept, threshold_and_scale
 from hyptrans.kernels.poincare import artanh, ball_scalars, by_lengths, shares, tanh
 
@@ -62,7 +62,10 @@ def norm_residual(
     if not alike or dropout == 1 or backend(x) == "eager":
         return plain_norm_residual(x, z, bias, beta, gain, shift, c, epsilon, dropout)
     seed = drawn_seed() if dropout else 0
-    made: Tensor = apply(_NormResidual, x, z, *others, (c, epsilon, dropout, seed))
+    options = c, epsilon, dropout, seed
+    if not torch.is_grad_enabled():
+        return _NormResidual.forward(UNRECORDED, x, z, *others, options)
+    made: Tensor = _NormResidual.apply(x, z, *others, options)
     return made
 
 
@@ -110,8 +113,6 @@ class _NormResidual(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        if torch.is_grad_enabled():
-            raise no_second_derivative()
         operands = ctx.saved_tensors
         x, width = operands[0], grad.size(-1)
         grad_x, grad_z = torch.empty_like(x), torch.empty_like(x)

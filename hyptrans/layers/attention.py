@@ -220,6 +220,11 @@ def masked_softmax(
     return torch.addcmul(barred, scores, factor).softmax(-1)
 
 
+def split_heads(z: Tensor, heads: int) -> Tensor:
+    """Split rows into equal parts, one per head: ``[B, T, P, H n]`` -> ``[P, B, H, T, n]``."""
+    return z.unflatten(-1, (heads, -1)).permute(2, 0, 3, 1, 4)
+
+
 def causal_mask(length: int, allowed: Tensor | None, device: torch.device) -> Tensor:
     """Return a mask: true at a query's own position and at earlier positions that are ``allowed``.
 

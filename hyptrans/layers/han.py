@@ -20,8 +20,7 @@ from hyptrans.geometry.precision import (
     full_precision,
 )
 from hyptrans.kernels.dropout import relu_dropout
-from hyptrans.kernels.klein import polar_heads, split_heads
-from hyptrans.layers.attention import Attention, Map, masked_softmax
+from hyptrans.layers.attention import Attention, Map, masked_softmax, split_heads
 from hyptrans.layers.checks import check_choice
 from hyptrans.layers.curvature import derived
 from hyptrans.layers.euclidean import QUERY_KEY_VALUE_GAIN, Linear, ResidualNorm, inverse_softplus
@@ -110,9 +109,8 @@ class HyperbolicAttention(Attention):
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
         """Return points ``[B, H, T, D / H + 1]``, read from the output of a linear map."""
         z = getattr(self, name)(x).unflatten(-1, (len(name), -1))  # [B, T, maps, H * n]
-        if self.coordinates == "polar":
-            return polar_heads(z, self.heads, self.max_radius).unbind()
-        return klein.cartesian_points(split_heads(z, self.heads), self.max_radius).unbind()
+        points = klein.polar_points if self.coordinates == "polar" else klein.cartesian_points
+        return points(split_heads(z, self.heads), self.max_radius).unbind()
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool

@@ -9,8 +9,7 @@ from torch.nn import functional as F
 from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32, full_precision, matrix_product
 from hyptrans.kernels.dropout import relu_dropout
-from hyptrans.kernels.klein import split_heads
-from hyptrans.layers.attention import Attention, Map, masked_softmax
+from hyptrans.layers.attention import Attention, Map, masked_softmax, split_heads
 from hyptrans.layers.checks import check_choice
 from hyptrans.layers.curvature import derived
 from hyptrans.layers.euclidean import inverse_softplus

@@ -23,7 +23,6 @@ from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, full_precision
 from hyptrans.kernels import products
 from hyptrans.kernels.dropout import relu_dropout
-from hyptrans.kernels.lift import lift
 from hyptrans.layers.curvature import Curvature, Passage
 from hyptrans.layers.lorentz import LorentzEmbedding, LorentzLogits, Storage
 from hyptrans.layers.positions import position_vectors
@@ -41,7 +40,7 @@ def readjust(numbers: Tensor, *, c: lorentz.CurvatureLike) -> Tensor:
 
     Shapes: numbers ``[..., D - 1]`` -> ``[..., D]``. Source: Hypformer eq. 13.
     """
-    return lift(numbers, c=c)
+    return lorentz.lift(numbers, c=c)
 
 
 class HTC(nn.Module):
@@ -178,7 +177,7 @@ class CentroidNorm(nn.Module):
                 total = torch.add(out, space, alpha=scale)
             gain, bias = at_least_float32(self.weight), at_least_float32(self.bias)
             normed = F.layer_norm(total, gain.shape, gain, bias, NORM_EPSILON)
-            return lift(normed, c=c)
+            return lorentz.lift(normed, c=c)
 
 
 class HypformerPositions(nn.Module):

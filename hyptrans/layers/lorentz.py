@@ -9,7 +9,6 @@ from torch.nn import functional as F
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels import products
-from hyptrans.kernels.lift import lift
 from hyptrans.layers.attention import State
 from hyptrans.layers.checks import check_choice, check_curvature
 
@@ -84,10 +83,10 @@ class LorentzEmbedding(nn.Module):
     def _lifted(self, rows: Tensor, c: lorentz.CurvatureLike | None = None) -> Tensor:
         # recomputing the time keeps a point stored in half precision on the hyperboloid
         if self.storage == "space":
-            return lift(rows, c=self.c if c is None else c)
+            return lorentz.lift(rows, c=self.c if c is None else c)
         if c is None:
-            return lift(rows[..., 1:], c=self.c)
-        return lift(at_least_float32(rows[..., 1:]) * (self.c / c) ** 0.5, c=c)
+            return lorentz.lift(rows[..., 1:], c=self.c)
+        return lorentz.lift(at_least_float32(rows[..., 1:]) * (self.c / c) ** 0.5, c=c)
 
 
 def distance_table(points: Tensor, bias: Tensor, *, c: lorentz.CurvatureLike) -> Tensor:

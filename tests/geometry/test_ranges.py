@@ -9,7 +9,6 @@ import torch
 
 from hyptrans.geometry import klein, lorentz, poincare, space
 from hyptrans.kernels import backend
-from hyptrans.kernels.klein import polar_heads
 from hyptrans.kernels.lorentz import normalize
 from hyptrans.layers.curvature import Curvature, kept_curvatures
 from tests.oracles import exact
@@ -137,13 +136,11 @@ def test_vectors_of_any_small_size_are_normalized(kernels, dtype, monkeypatch):
 
 
 @both_dtypes
-@pytest.mark.parametrize("kernels", ["numba", "eager"])
-def test_polar_points_of_tiny_directions_have_gradients(kernels, dtype, monkeypatch):
-    monkeypatch.setattr(backend, "CHOSEN", kernels)
+def test_polar_points_of_tiny_directions_have_gradients(dtype):
     for size in (1e-20, 1e-22, 1e-25, 1e-38, 0.0):
-        z = torch.full((1, 1, 1, 4), size, dtype=dtype)
+        z = torch.full((1, 4), size, dtype=dtype)
         z[..., -1] = 2.0
-        made = polar_heads(z.requires_grad_(), 1, 6.0)
+        made = klein.polar_points(z.requires_grad_(), 6.0)
         (grad,) = torch.autograd.grad(made.sum(), z)
         assert torch.isfinite(grad).all()
         expected = math.sinh(6 * math.tanh(2 / 6)) / klein.DIRECTION_EPSILON

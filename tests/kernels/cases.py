@@ -1,6 +1,5 @@
 """Small calls of every operator with a kernel, which kernels and formulas must answer alike."""
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -9,8 +8,6 @@ import torch
 
 from hyptrans.geometry import poincare
 from hyptrans.kernels import backend
-from hyptrans.kernels.klein import polar_heads
-from hyptrans.kernels.lift import lift
 from hyptrans.kernels.linear_attention import channel_factors, step
 from hyptrans.kernels.lorentz import from_linear, normalize
 from hyptrans.kernels.poincare import add_tangents
@@ -33,7 +30,6 @@ class Draw:
         self.rng = torch.Generator("cpu").manual_seed(0)
         self.dtype, self.device = dtype, device or torch.get_default_device()
         self.shape, self.width, self.c = shape, width, c
-        self.batch = shape[0], math.prod(shape[1:])
 
     def __call__(self, *shape):
         drawn = torch.randn(shape, generator=self.rng, dtype=torch.float64, device="cpu")
@@ -69,11 +65,6 @@ def time_like(draw):
     return Case(lambda v, c: normalize(v, c=c), [v, v.new_tensor(draw.c)])
 
 
-def polar(draw):
-    z = draw(*draw.batch, 3, 2 * draw.width)
-    return Case(lambda z: polar_heads(z, 2, 6 * draw.c), [z])
-
-
 def tangents(draw, one=False, relu=False):
     u, v = 0.3 * draw.rows(), 0.3 * (draw(draw.width) if one else draw.rows())
     return Case(partial(add_tangents, c=draw.c, relu=relu), [u, v])
@@ -96,19 +87,12 @@ def linear_step(draw):
     return Case(lambda *operands: step(*operands, power=2.0), operands, gradients=False)
 
 
-def above(draw):
-    space = draw.rows(max(1, draw.width - 1))
-    return Case(lambda x, c: lift(x, c=c), [space, space.new_tensor(draw.c)])
-
-
 CASES = {
     "points": linear,
     "points of three projections": partial(linear, projections=3, heads=2),
     "points with residual": partial(linear, residual="full"),
     "points with space residual": partial(linear, residual="space"),
     "normalize": time_like,
-    "lift": above,
-    "polar heads": polar,
     "sum of tangents": tangents,
     "sum with one tangent": partial(tangents, one=True),
     "sum after ReLU": partial(tangents, one=True, relu=True),

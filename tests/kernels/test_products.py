@@ -25,7 +25,8 @@ def onednn(monkeypatch):
     original = products._onednn
     monkeypatch.setattr(products, "_onednn", counted)
     monkeypatch.setattr(products, "LEAST_PRODUCTS", 0)
-    monkeypatch.setattr(products, "_faster", lambda: True)
+    monkeypatch.setattr(products, "LEAST_WEIGHT", 0)
+    monkeypatch.setattr(products, "FASTER", True)
     return calls
 
 
@@ -95,7 +96,7 @@ def test_an_operator_that_torch_may_change_is_tried_first(harm, monkeypatch):
         assert products._is_right() == (harm == "none")
 
 
-@pytest.mark.parametrize("kind", ["eager", "autocast", "float64", "small"])
+@pytest.mark.parametrize("kind", ["eager", "autocast", "float64", "small", "narrow"])
 def test_what_is_left_to_torch(kind, rng, onednn, monkeypatch):
     x, weight = numbers(rng, 5, 4, dtype=torch.float32), numbers(rng, 3, 4, dtype=torch.float32)
     if kind == "eager":
@@ -104,6 +105,8 @@ def test_what_is_left_to_torch(kind, rng, onednn, monkeypatch):
         x, weight = x.double(), weight.double()
     if kind == "small":
         monkeypatch.setattr(products, "LEAST_PRODUCTS", 5 * 4 * 3 + 1)
+    if kind == "narrow":
+        monkeypatch.setattr(products, "LEAST_WEIGHT", 4 * 3 + 1)
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=kind == "autocast"):
         out = products.linear(x, weight)
         expected = F.linear(x, weight)

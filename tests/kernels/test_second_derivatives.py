@@ -1,5 +1,7 @@
 """Second derivatives of the formulas; kernels refuse them (contract.py)."""
 
+from functools import partial
+
 import mpmath
 import pytest
 import torch
@@ -10,11 +12,17 @@ from hyptrans.kernels import backend, products
 from hyptrans.seq2seq.encoder import Encoder
 from tests.models.conftest import small
 
+WITH_GRADIENTS = {
+    "arcosh": (klein.Arcosh.apply, 1.0),
+    "squared arcosh": (poincare.squared_arcosh, -1.0),
+    "square": (poincare._square, -1.0),
+    "polar points": (partial(klein.polar_points, max_radius=6.0), 1.0),
+}
+"""Functions with a gradient of their own, and the sign of their arguments."""
 ARCHITECTURES = ["hybonet_tiny", "hybonet_plus_tiny", "han_tiny", "hypformer_tiny", "hvt_tiny"]
 
 
 def test_linear_maps_in_onednn_have_second_derivatives(rng, monkeypatch):
-    monkeypatch.setattr(products, "_in_onednn", lambda *_: not torch.is_grad_enabled())
     monkeypatch.setattr(products, "_onednn", torch.nn.functional.linear)
     given = [torch.randn(*s, generator=rng, dtype=torch.float64) for s in ((5, 4), (3, 4), (3,))]
     assert torch.autograd.gradgradcheck(products._Linear.apply, [x.requires_grad_() for x in given])
@@ -22,8 +30,8 @@ def test_linear_maps_in_onednn_have_second_derivatives(rng, monkeypatch):
 
 @pytest.mark.parametrize(
     ("function", "first"),
-    [(klein.Arcosh.apply, 1.0), (poincare.squared_arcosh, -1.0), (poincare._square, -1.0)],
-    ids=["arcosh", "squared arcosh", "square"],
+    WITH_GRADIENTS.values(),
+    ids=WITH_GRADIENTS,
 )
 def test_functions_with_gradients_of_their_own_have_second_derivatives(function, first, rng):
     x = first * (1.05 + torch.rand(4, 3, generator=rng, dtype=torch.float64).square())
@@ -90,8 +98,8 @@ def test_hessian_vector_products_of_a_layer_are_those_of_finite_differences(arch
 
 @pytest.mark.parametrize(
     ("function", "first"),
-    [(klein.Arcosh.apply, 1.0), (poincare.squared_arcosh, -1.0), (poincare._square, -1.0)],
-    ids=["arcosh", "squared arcosh", "square"],
+    WITH_GRADIENTS.values(),
+    ids=WITH_GRADIENTS,
 )
 def test_functions_with_gradients_of_their_own_are_taken_by_torch_func(function, first, rng):
     x = first * (1.05 + torch.rand(4, 3, generator=rng, dtype=torch.float64).square())

@@ -104,7 +104,6 @@ def test_kernels_compile_for_a_gpu(name, capability, dtype, width, monkeypatch, 
 def test_choice_for_the_cpu(wanted, interpreted, expected, monkeypatch):
     monkeypatch.setenv("TRITON_INTERPRET", "1" if interpreted else "0")
     monkeypatch.setattr(backend, "CHOSEN", wanted)
-    monkeypatch.setattr(backend, "_installed", lambda _: True)
     half = torch.ones(2, dtype=torch.bfloat16)
     assert backend.backend(torch.ones(2), triton=True) == expected
     assert backend.backend(half, triton=True) == "eager"

@@ -1,7 +1,8 @@
-"""Exponential functions and logarithms for kernels, in a form that becomes vector code.
+"""Functions for kernels on the CPU: reading a job, and exponentials that become vector code.
 
-In float32 these functions are series and quotients, with a choice between two formulas: a loop that
-calls the C library stays scalar. In float64 they call the C library.
+In float32 exponentials and logarithms are series and quotients, with a choice between two formulas:
+a loop that calls the C library stays scalar. In float64 they call the C library. Gradients of
+kernels are written by hand.
 """
 
 import math
@@ -9,7 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import extending, types
+from numba import carray, extending, njit, types
+
+inlined: Callable[[Any], Any] = njit(inline="always")
+_intrinsic: Any = extending.intrinsic
+"""Any, as its type in numba ignores that the compiler passes the first argument."""
 
 INLINED: Any = {"forceinline": True}
 """A loop that still calls a function stays scalar; LLVM by itself does not inline all calls."""
@@ -18,15 +23,37 @@ _LEAST, _MOST = np.float32(-126), np.float32(127)
 """Least and largest exponent of 2 of normal float32 numbers."""
 _PER_LOG2, _LOG2 = np.float32(1 / math.log(2)), np.float32(math.log(2))
 _TAYLOR = tuple(np.float32(1 / math.factorial(i)) for i in range(7))
-_SINH = tuple(np.float32(1 / math.factorial(2 * i + 1)) for i in range(5))
-"""Coefficients of ``sinh(z) / z`` in powers of ``z^2``."""
 _ARTANH = tuple(np.float32(1 / (2 * i + 1)) for i in range(6))
 """Coefficients of ``artanh(z) / z`` in powers of ``z^2``."""
 _FRACTION_BITS, _ZERO_EXPONENT = np.int32(23), np.int32(127)
 _ROOT_HALF_BITS = np.int32(0x3F3504F3)
 """The bits of ``sqrt(1/2)`` as a float32."""
 _LARGEST = np.float32(3e38)
-_ONE, _TWO, _HALF = np.float32(1), np.float32(2), np.float32(0.5)
+_ONE, _TWO = np.float32(1), np.float32(2)
+
+
+@inlined
+def read(pointer: Any) -> Any:
+    """Return the job at an address (:func:`hyptrans.kernels.backend.run`)."""
+    return carray(pointer, 1)[0]
+
+
+@inlined
+def matrix(job: Any, i: int) -> Any:
+    """Return a job's matrix as an array ``[rows, columns]``."""
+    address, rows, columns = job.matrices[i, 0], job.matrices[i, 1], job.matrices[i, 2]
+    return carray(_pointer(address, job.scalars[0]), (rows, columns))
+
+
+@_intrinsic
+def _pointer(_context: Any, address: Any, number: Any) -> Any:
+    """Turn an address into a pointer to numbers of the type of ``number``, which numba cannot."""
+    pointer = types.CPointer(number)
+
+    def generate(context: Any, builder: Any, _: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], context.get_value_type(pointer))
+
+    return pointer(address, number), generate
 
 
 def _in_float32(of_float64: Callable[[float], float]) -> Callable[[Any], Any]:
@@ -105,19 +132,3 @@ def _tanh_ratio(x: float) -> float:
     below = (np.float32(15) * square + np.float32(420)) * square + np.float32(945)
     far = (_ONE - _TWO / (exp(_TWO * x) + _ONE)) / x
     return above / below if x < _ONE else far
-
-
-def sinh_ratio(x: float) -> float:
-    """Return ``sinh(x) / x`` for ``x > 0``; float32: relative error at most ``4e-7 (1 + x)``."""
-    return math.sinh(x) / x
-
-
-@_in_float32(sinh_ratio)
-def _sinh_ratio(x: float) -> float:
-    square = x * x
-    series = square * _SINH[4] + _SINH[3]
-    series = series * square + _SINH[2]
-    series = series * square + _SINH[1]
-    power = exp(x)
-    far = _HALF * (power - _ONE / power) / x
-    return series * square + _ONE if x < _ONE else far
