@@ -11,11 +11,9 @@ from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIn
 from torch import Tensor
 
 from hyptrans.layers.curvature import kept_curvatures
-from hyptrans.seq2seq.decoder import Decoder
-from hyptrans.seq2seq.encoder import Encoder
 from hyptrans.seq2seq.model import EncoderDecoder
 from hyptrans.seq2seq.parts import Parts
-from hyptrans.seq2seq.state import DecoderState
+from hyptrans.seq2seq.stacks import Decoder, DecoderState, Encoder
 from hyptrans.seq2seq.version import check_version
 from hyptrans.support.errors import UserError
 

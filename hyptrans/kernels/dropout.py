@@ -126,23 +126,19 @@ class _Dropout(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, options: Options) -> Tensor:
-        ctx.options = options
-        made = _dropped(x.contiguous(), None, options)
-        ctx.save_for_backward(made if options[2] else None)
-        return made
+        x, ctx.options = x.contiguous(), options
+        out, (threshold, scale, relu, seed) = torch.empty_like(x), options
+        run(dropout, (x, out), (scale,), (seed, threshold, relu))
+        ctx.save_for_backward(out if relu else None)
+        return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        (made,) = ctx.saved_tensors
-        return _dropped(grad.contiguous(), made, ctx.options), None
-
-
-def _dropped(x: Tensor, made: Tensor | None, options: Options) -> Tensor:
-    """Return dropout of ``x``; or, given its result ``made``, the gradient before it from ``x``."""
-    threshold, scale, relu, seed = options
-    out = torch.empty_like(x)
-    if made is None:
-        run(dropout, (x, out), (scale,), (seed, threshold, relu))
-    else:
-        run(relu_dropout_backward, (x, made, out), (scale,))
-    return out
+        (out,), (threshold, scale, relu, seed) = ctx.saved_tensors, ctx.options
+        grad = grad.contiguous()
+        grad_x = torch.empty_like(grad)
+        if relu:
+            run(relu_dropout_backward, (grad, out, grad_x), (scale,))
+        else:
+            run(dropout, (grad, grad_x), (scale,), (seed, threshold, False))
+        return grad_x, None

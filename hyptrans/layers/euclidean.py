@@ -187,7 +187,8 @@ class DotProductAttention(Attention):
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
         x = x if name == "kv" else self.residual.enter(x)
         mapped = getattr(self, name)(x).unflatten(-1, (len(name), self.heads, -1))
-        return tuple(made.transpose(1, 2) for made in mapped.unbind(2))
+        heads: tuple[Tensor, ...] = mapped.permute(2, 0, 3, 1, 4).unbind()
+        return heads
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool

@@ -83,18 +83,14 @@ class LorentzResidual(nn.Module):
             weight = at_least_float32(self.log_weight).exp()
             own = from_linear(z, log_scale, c=c).flatten(-3)
             return normalize(r + weight * own, c=c)
-        r, timed = self._with_argument(r, log_scale), self.form != "space"
-        return from_linear(z, log_scale, c=c, residual=r, residual_time=timed).flatten(-3)
-
-    def _with_argument(self, r: Tensor, log_scale: Tensor) -> Tensor:
-        """Return the residual with its time replaced by the number to add to ``z_t``."""
+        # in these two forms the number to add to z_t replaces the residual's time
         if self.form == "logit":
-            argument = lorentz.time_argument(r[..., :1], log_scale, c=self.c)
+            argument = lorentz.time_argument(r[..., :1], log_scale, c=c)
+            r = torch.cat([argument, r[..., 1:]], dim=-1)
         elif self.form == "sphere":
-            argument = torch.full_like(r[..., :1], SATURATED)
-        else:
-            return r
-        return torch.cat([argument, r[..., 1:]], dim=-1)
+            r = torch.cat([torch.full_like(r[..., :1], SATURATED), r[..., 1:]], dim=-1)
+        timed = self.form != "space"
+        return from_linear(z, log_scale, c=c, residual=r, residual_time=timed).flatten(-3)
 
     def extra_repr(self) -> str:
         return self.form
@@ -327,9 +323,8 @@ class LorentzAttention(Attention):
         )
 
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
-        first, *rest = getattr(self, name)(x).unbind(2)
-        first = scaled_query(first, self.tau) if "q" in name else first
-        return tuple(one.transpose(1, 2) for one in (first, *rest))
+        heads: tuple[Tensor, ...] = getattr(self, name)(x).permute(2, 0, 3, 1, 4).unbind()
+        return (scaled_query(heads[0], self.tau), *heads[1:]) if "q" in name else heads
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool

@@ -77,7 +77,7 @@ class HypformerAttention(Attention):
         self.norm = CentroidNorm(width, dropout=dropout)
 
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
-        return tuple(made.transpose(1, 2) for made in self._mapped(name, x).unbind(2))
+        return self._mapped(name, x).permute(2, 0, 3, 1, 4).unbind()
 
     def _mapped(self, name: Map, x: Tensor) -> Tensor:
         """Apply the map of this name to ``x`` -> ``[B, T, maps, H, head_space]``."""
@@ -213,10 +213,10 @@ class SoftmaxAttention(HypformerAttention):
         self.tau = nn.Parameter(torch.tensor(width**0.5))
 
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
-        # lift and scale in the present layout, then view by head: this copies nothing
-        first, *rest = readjust(self._mapped(name, x), c=self.curvature()).unbind(2)
-        first = scaled_query(first, self.tau) if "q" in name else first
-        return tuple(made.transpose(1, 2) for made in (first, *rest))
+        # lift in the present layout, then view by head: this copies nothing
+        points = readjust(self._mapped(name, x), c=self.curvature())
+        heads = points.permute(2, 0, 3, 1, 4).unbind()
+        return (scaled_query(heads[0], self.tau), *heads[1:]) if "q" in name else heads
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool

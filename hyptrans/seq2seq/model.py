@@ -6,11 +6,10 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from hyptrans.seq2seq.config import check_curvature
-from hyptrans.seq2seq.decoder import Decoder
-from hyptrans.seq2seq.encoder import Encoder
 from hyptrans.seq2seq.parts import Parts, Role
 from hyptrans.seq2seq.sharing import check_shareable, check_shared
 from hyptrans.seq2seq.sizes import side_of
+from hyptrans.seq2seq.stacks import Decoder, Encoder
 from hyptrans.seq2seq.version import KEY, check_version, this_version
 
 

@@ -9,7 +9,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from hyptrans.geometry import klein, poincare
 from hyptrans.kernels import backend, products
-from hyptrans.seq2seq.encoder import Encoder
+from hyptrans.seq2seq.stacks import Encoder
 from tests.models.conftest import small
 
 WITH_GRADIENTS = {

@@ -6,7 +6,7 @@ from torch.export import Dim, export
 
 from hyptrans.inference.architecture import configuration
 from hyptrans.seq2seq.architectures import ARCHITECTURES as CORE
-from hyptrans.seq2seq.encoder import Encoder
+from hyptrans.seq2seq.stacks import Encoder
 from tests.models.conftest import ARCHITECTURES, dictionary, small
 
 SOURCE = torch.tensor([[5, 9, 4, 7, 2], [1, 1, 6, 8, 2]])

@@ -10,7 +10,7 @@ from hyptrans.layers.hvt_attention import PoincareAttention
 from hyptrans.layers.hybonet import LorentzAttention
 from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttention
 from hyptrans.layers.sphere import SphereAttention
-from hyptrans.seq2seq.decoder import Decoder
+from hyptrans.seq2seq.stacks import Decoder
 from recipes.study.candidates.lorentz_shell import ShellAttention
 from tests.models.conftest import ARCHITECTURES, dictionary, small, task_of
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from hyptrans.seq2seq.encoder import token_positions
+from hyptrans.seq2seq.stacks import token_positions
 
 
 def test_tokens_are_counted_from_0_and_padding_is_not():
