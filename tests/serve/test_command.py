@@ -2,7 +2,6 @@
 
 import signal
 import socket
-import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import hyptrans
+from hyptrans.commands.cli import main
 from tests.serve.conftest import ask, typed
 
 
@@ -53,13 +53,7 @@ def test_a_signal_ends_it_after_the_answers(number):
             ask(port, "/health")
 
 
-def test_without_the_extra_a_sentence_says_how_to_install_it():
-    code = (
-        "import sys; sys.modules['uvicorn'] = None\n"
-        "from hyptrans.commands.cli import main; sys.exit(main(['serve', 'tatoeba-en-de']))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (
-        2,
-        "error: uvicorn is missing: pip install 'hyptrans[serve]'\n",
-    )
+def test_without_the_extra_a_sentence_says_how_to_install_it(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert main(["serve", "tatoeba-en-de"]) == 2
+    assert capsys.readouterr().err == "error: uvicorn is missing: pip install 'hyptrans[serve]'\n"
