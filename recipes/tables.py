@@ -16,8 +16,7 @@ from recipes.benchmark import latency
 from recipes.benchmark import speed as speeds
 from recipes.cogs.table import means
 from recipes.common import results, seeds
-from recipes.common.exact import MODELS, right
-from recipes.common.grid import by_model
+from recipes.common.exact import MODELS, by_model, right
 from recipes.common.results import LINES
 from recipes.probing.tables import CHECKPOINTS, table
 from recipes.study.pictures import exact_matches, norms, pictures
@@ -46,14 +45,9 @@ def blocks() -> dict[tuple[Path, str], str]:
         for path in sorted(HERE.glob("*/README.md"))
         if results.BEGIN in path.read_text(encoding="utf-8")
     ]
-    study = results.read_lines(STUDY / LINES)
-    probing, gpu, latencies, same = (
-        results.read_json(path)
-        for path in (
-            PROBING / "results.json",
-            *(BENCHMARK / f"{name}.json" for name in ("gpu-speed", latency.NAME, SAME)),
-        )
-    )
+    study, probing = results.read_lines(STUDY / LINES), results.read_json(PROBING / "results.json")
+    names = ("gpu-speed", latency.NAME, SAME)
+    gpu, latencies, same = (results.read_json(BENCHMARK / f"{name}.json") for name in names)
     ratios = {step_of(row): row["ratio_same"] for row in same["rows"]}
     page, probed = BENCHMARK / "README.md", PROBING / "README.md"
     return {
@@ -75,8 +69,7 @@ def block_for(folder: Path) -> str:
     if not recorded.exists() and not lines.exists():
         return results.NOT_MEASURED
     found = results.read_lines(lines) if lines.exists() else results.read_json(recorded)
-    module = {"benchmark": "speed", "cogs": "table", "study": "table", "probing": "tables"}
-    name = module.get(folder.name, "__main__")
+    name = "speed" if folder.name == "benchmark" else "__main__"
     return str(importlib.import_module(f"recipes.{folder.name}.{name}").table(found))
 
 
@@ -96,7 +89,7 @@ def paths() -> dict[str, dict[int, list[float]]]:
     for cell in FOREST_CELLS:
         best = [one.name for model in MODELS for one in GRID.choice(lines, cell, model).best]
         finals = [line for line in lines if line["name"] in best]
-        for model, scores in by_model(finals, partial(right, subset=TEST)).items():
+        for model, scores in by_model(finals, scores=partial(right, subset=TEST))["scores"].items():
             found.setdefault(model, {})[CELLS[cell][0]] = scores
     return found
 
@@ -109,14 +102,13 @@ def choices(
     """Write a row for each model in ``WHEN``: BLEU, trees in its encoder, training speed."""
     finals, rows = chosen(study), []
     for model, when in WHEN.items():
-        if model not in finals:
-            continue
-        scores = finals[model].values("bleu")
-        several = f"{len(scores)} seeds" if len(scores) > 1 else "1 seed"
-        tree, ratio = parsed.get(f"{model}_iwslt_d64"), ratios.get((model, "train", 64, 32))
-        row = [f"`{model}`", when, f"{seeds.spread(scores)} ({several})"]
-        row += [f"{tree['test']['uuas']:.3f}" if tree else "-", f"{ratio:.2f}" if ratio else "-"]
-        rows.append(row)
+        if model in finals:
+            scores = finals[model].values("bleu")
+            several = f"{len(scores)} seeds" if len(scores) > 1 else "1 seed"
+            bleu = f"{seeds.spread(scores)} ({several})"
+            tree, ratio = parsed.get(f"{model}_iwslt_d64"), ratios.get((model, "train", 64, 32))
+            uuas = f"{tree['test']['uuas']:.3f}" if tree else "-"
+            rows.append([f"`{model}`", when, bleu, uuas, f"{ratio:.2f}" if ratio else "-"])
     return tables.markdown(["model", "when", "BLEU", "trees", "speed"], rows, texts=2)
 
 
@@ -156,15 +148,14 @@ def main() -> None:
     argparse.ArgumentParser(
         description=__doc__, epilog="example: python -m recipes.tables", allow_abbrev=False
     ).parse_args()
-    for (page, name), block in blocks().items():
-        _tell(page, f", {name}", results.put_into(page, block, name))
-    for path, text in drawings().items():
-        _tell(path, "", results.write_changed(path, text))
-
-
-def _tell(path: Path, part: str, changed: bool) -> None:
-    state = "written" if changed else "up to date"
-    print(f"{path.relative_to(HERE.parent)}{part}: {state}")
+    changed: dict[tuple[Any, ...], bool] = {
+        (page, name): results.put_into(page, block, name)
+        for (page, name), block in blocks().items()
+    }
+    changed |= {(path,): results.write_changed(path, text) for path, text in drawings().items()}
+    for (path, *block), written in changed.items():
+        part = ", ".join([str(path.relative_to(HERE.parent)), *block])
+        print(f"{part}: {'written' if written else 'up to date'}")
 
 
 if __name__ == "__main__":

@@ -23,8 +23,7 @@ from hyptrans.geometry import lorentz, poincare
 from hyptrans.support.files import write_whole
 from recipes.cogs.plan import GEN, finals
 from recipes.common import results
-from recipes.common.exact import TWINS, right
-from recipes.common.grid import by_model
+from recipes.common.exact import TWINS, by_model, right
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,7 +103,7 @@ def draw(theme: Mapping[str, str], words: list[str], points: Tensor, share: floa
 def _scores(axis: Axes, theme: Mapping[str, str]) -> None:
     """A dot for each seed and a line at the mean, on an axis that begins where the data do."""
     lines = results.read_lines(RECORDS)
-    scores = by_model(finals(lines), lambda line: right(line, GEN))
+    scores = by_model(finals(lines), gen=lambda line: right(line, GEN))["gen"].to_dict()
     ordered = sorted(scores, key=lambda model: statistics.fmean(scores[model]))
     for place, model in enumerate(ordered):
         values = scores[model]

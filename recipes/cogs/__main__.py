@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
 from hyptrans.support.errors import UserError, run_command
@@ -22,6 +21,7 @@ HERE = Path(__file__).resolve().parent
 FOLDER = "cogs_variable_free"
 FILES = {"train": "train", "valid": "dev", TEST: "test", GEN: "gen"}
 PUBLISHED_FILE = "published_transformer.json"
+"""A published Transformer's percent of right answers, by seed and kind."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -30,21 +30,25 @@ def main(argv: Sequence[str] | None = None) -> None:
     contents = f"train, dev, test and gen as .tsv or .tsv.gz, and {PUBLISHED_FILE}"
     options.add_data(parser, contents, name=FOLDER)
     args = parser.parse_args(argv)
-    if args.data is None and not args.list:
-        raise UserError(
-            "--data is needed: a folder with COGS in variable-free form, "
-            "from https://github.com/frankaging/ReCOGS"
-        )
+    experiment = exact.experiment(HERE, args, trainings, lambda task: sets(args.data), table)
+    if not args.list:
+        data = options.given(args.data, "COGS in variable-free form", "frankaging/ReCOGS")
+        published = [*results.read_json(data / PUBLISHED_FILE).values()]
+        line = {"name": PUBLISHED, "stage": PUBLISHED, "seeds": published}
+        experiment.add(line, measured=False)
+    experiment.run()
 
-    @cache
-    def sets(task: str) -> exact.Sets:
-        found = {name: examples(args.data, stem) for name, stem in FILES.items()}
-        return found | {DEV: first_of_each_kind(found[GEN])}
 
-    def others() -> exact.Results:
-        return [{"name": PUBLISHED, "stage": PUBLISHED, "seeds": _published(args.data)}]
-
-    exact.run(HERE, args, trainings, sets, table, others)
+def sets(data: Path) -> exact.Sets:
+    """Read all sets, and the part of the generalization set that serves to choose settings."""
+    found = {name: examples(data, stem) for name, stem in FILES.items()}
+    seen: Counter[str] = Counter()
+    found[DEV] = []
+    for example in found[GEN]:
+        seen[example[2]] += 1
+        if seen[example[2]] <= PER_KIND:
+            found[DEV].append(example)
+    return found
 
 
 def examples(data: Path, stem: str) -> list[exact.Example]:
@@ -63,25 +67,5 @@ def examples(data: Path, stem: str) -> list[exact.Example]:
     return found
 
 
-def first_of_each_kind(found: Sequence[exact.Example]) -> list[exact.Example]:
-    """Return the part of the generalization set that serves to choose settings."""
-    seen: Counter[str] = Counter()
-    kept = []
-    for example in found:
-        seen[example[2]] += 1
-        if seen[example[2]] <= PER_KIND:
-            kept.append(example)
-    return kept
-
-
-def _published(data: Path) -> list[dict[str, float]]:
-    """Read a published Transformer's percent of right answers by seed and kind."""
-    path = data / PUBLISHED_FILE
-    try:
-        return list(results.read_json(path).values())
-    except (OSError, ValueError, AttributeError) as error:
-        raise UserError(f"--data: {path} cannot be read: {error}") from error
-
-
 if __name__ == "__main__":
-    sys.exit(run_command(main, stopped=options.STOPPED))
+    sys.exit(run_command(main))

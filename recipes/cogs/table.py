@@ -7,20 +7,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from hyptrans.support.tables import markdown
-from recipes.cogs.plan import (
-    DEV,
-    FINAL_UPDATES,
-    GEN,
-    PER_KIND,
-    SPACES,
-    TEST,
-    finals,
-    rates,
-)
+import pandas as pd
+
+from recipes.cogs.plan import DEV, FINAL_UPDATES, GEN, PER_KIND, SPACES, TEST, finals, rates
 from recipes.common import results, seeds
-from recipes.common.exact import TWINS, Results, right
-from recipes.common.grid import by_model
+from recipes.common.exact import TWINS, Results, by_model, right
+from recipes.common.table import markdown, rate
 
 PUBLISHED = "published"
 """Name of a published Transformer's line: for each seed, percent of right answers by kind,
@@ -54,7 +46,7 @@ def _published(lines: Results) -> Results:
 
 def _twin(found: Results) -> str:
     """Return the baseline Transformer that is better on the sentences that choose settings."""
-    dev = by_model(found, partial(right, subset=DEV))
+    dev = by_model(found, dev=partial(right, subset=DEV))["dev"]
     trained = [model for model in TWINS if model in dev]
     several = [model for model in trained if len(dev[model]) >= LEAST_SEEDS] or trained
     return max(several, key=lambda model: statistics.fmean(dev[model]), default="")
@@ -65,49 +57,47 @@ def means(lines: Results) -> str:
     found, published = finals(lines), _published(lines)
     if not found:
         return results.NOT_MEASURED
-    gen, rest = by_model(found, partial(right, subset=GEN)), by_model(found, unread)
-    test, twin = by_model(found, partial(right, subset=TEST)), _twin(found)
-    p = seeds.against(twin, rest)
-    line_of = {line["model"]: line for line in sorted(found, key=lambda one: bool(one["exact"]))}
-    rows = []
-    for model in gen:
-        line, rate = line_of[model], f"{line_of[model]['rate']:g}"
-        is_open = rates(lines, model).is_open
-        row = [model, f"{line['parameters']:,}" if line["exact"] else ""]
-        row += [f"({rate})" if is_open else rate, str(len(gen[model]))]
-        row += [seeds.spread(gen[model]), seeds.spread(rest[model])]
-        rows.append([*row, f"{p[model]:.3f}" if model in p else "", seeds.spread(test[model])])
+    whole, rest = "all of gen", "unread part"
+    values = {"parameters": lambda line: line.get("parameters"), rest: unread}
+    values |= {name: partial(right, subset=of) for name, of in ((whole, GEN), ("test", TEST))}
+    frame, twin = by_model(found, **values), _twin(found)
+    p = seeds.against(twin, frame[rest])
+    least = seeds.at_least(seeds.floors(p, twin, frame[rest]))
+    searches = [rates(lines, model) for model in frame.index]
+    frame["rate"] = [rate(x.best.rate, x.is_open) for x in searches if x.best]
+    frame["parameters"] = [max(filter(None, x), default=None) for x in frame["parameters"]]
+    frame["seeds"] = frame[whole].map(len)
+    frame = frame.assign(p=pd.Series(p, dtype=float)).reset_index()
     if published:
-        overall = seeds.spread([seed[_ALL] for seed in published])
-        rows.append([PUBLISHED, "", "", str(len(published)), overall, "", "", ""])
-    header = ["model", "parameters", "rate", "seeds", "all of gen", "unread part", "p", "test"]
+        overall = [seed[_ALL] for seed in published]
+        row = {"model": PUBLISHED, "seeds": len(published), whole: overall}
+        frame = pd.concat([frame, pd.DataFrame([row])])
+    frame = frame[["model", "parameters", "rate", "seeds", whole, rest, "p", "test"]]
     return (
-        f"{markdown(header, rows)}\n\nPercent of exact matches after {found[0]['updates']:,} "
-        f"updates, `{found[0]['setting']}`, mean ± standard deviation over seeds; unread part: "
+        f"{markdown(frame, {'parameters': ',.0f', 'p': '.3f'})}\n\n"
+        f"Percent of exact matches after {found[0]['updates']:,} updates, "
+        f"`{found[0]['setting']}`, mean ± standard deviation over seeds; unread part: "
         f"without the sentences that settings are chosen by; p: of the difference from `{twin}` "
         "there, by permutation of seeds, two-sided, Holm's correction over the models of the table"
-        f"{seeds.at_least(seeds.floors(p, twin, gen))}; a rate in brackets: its search is open; "
-        f"{results.made_by(found)}."
+        f"{least}; a rate in brackets: its search is open; {results.made_by(found)}."
     )
 
 
 def _kinds(lines: Results) -> str:
     found, published = finals(lines), _published(lines)
     kinds = {kind for line in found if line["exact"] for kind in line["exact"][GEN]} - {"all"}
-    models = list(by_model(found, lambda line: 0.0))
     named = sorted(kind for kind in kinds if published and kind in published[0])
-    twin, p = _twin(found), {}
-    if {twin, TESTED} <= set(models):
-        for kind in sorted(kinds):
-            rest = by_model(found, partial(unread, kind=kind))
-            p[kind] = seeds.permutation(rest[TESTED], rest[twin])
-        p = seeds.holm(p)
-    rows = []
+    twin, rows = _twin(found), []
+    p: dict[str, float] = {}
     for kind in [*named, *sorted(kinds.difference(named))]:
-        of = by_model(found, partial(right, subset=GEN, kind=kind))
-        theirs = seeds.spread([seed[kind] for seed in published]) if kind in named else ""
-        shown = [seeds.spread(of[model]) for model in models]
-        rows.append([kind, *shown, f"{p[kind]:.3f}" if kind in p else "", theirs])
+        of = by_model(
+            found, whole=partial(right, subset=GEN, kind=kind), rest=partial(unread, kind=kind)
+        )
+        rows.append({"kind": kind, **of["whole"], "p": None})
+        rows[-1][PUBLISHED] = [seed[kind] for seed in published] if kind in named else None
+        if {twin, TESTED} <= {*of.index}:
+            p[kind] = seeds.permutation(of["rest"][TESTED], of["rest"][twin])
+    frame = pd.DataFrame(rows).assign(p=lambda rows: rows["kind"].map(seeds.holm(p)))
     about = (
         f"p: of the difference between `{TESTED}` and `{twin}` on the unread part, by permutation "
     )
@@ -115,32 +105,29 @@ def _kinds(lines: Results) -> str:
     if published:
         lexical = statistics.fmean(seed[_OTHERS] for seed in published)
         about += f" Published: {lexical:.1f} on average in the kinds without a figure."
-    return f"{markdown(['kind', *models, 'p', PUBLISHED], rows)}\n\n{about}"
+    return f"{markdown(frame, {'p': '.3f'})}\n\n{about}"
 
 
 def spaces(lines: Results) -> str:
     """Write ``hybonet_plus`` with other curvatures beside learned ones; no results: empty text."""
-    searches = {"learned": rates(lines, "hybonet_plus")}
-    found = {"learned": [line for line in finals(lines) if line["model"] == "hybonet_plus"]}
-    for space in SPACES:
-        searches[space] = rates(lines, "hybonet_plus", space)
-        best = searches[space].best
-        wanted = best and (best.stage, best.setting, best.rate, FINAL_UPDATES)
-        keys = ("stage", "setting", "rate", "updates")
-        found[space] = [x for x in lines if tuple(x.get(key) for key in keys) == wanted]
-    found = {space: of for space, of in found.items() if len(of) > 1}
-    if len(found) < 2 or "learned" not in found:
-        return ""
-    scores = {space: [right(line, DEV) for line in of] for space, of in found.items()}
+    learned = [right(x, DEV) for x in finals(lines) if x["model"] == "hybonet_plus"]
     rows = []
-    for space, values in scores.items():
-        p = seeds.permutation(values, scores["learned"])
-        rate = f"{found[space][0]['rate']:g}"
-        rate = f"({rate})" if searches[space].is_open else rate
-        row = [space, rate, len(values), seeds.spread(values)]
-        rows.append([*row, "" if space == "learned" else f"{p:.3f}"])
+    for space in ("learned", *SPACES):
+        found = rates(lines, "hybonet_plus", "" if space == "learned" else space)
+        if not (best := found.best):
+            continue
+        wanted = (best.stage, best.setting, best.rate, FINAL_UPDATES)
+        keys = ("stage", "setting", "rate", "updates")
+        of = [right(x, DEV) for x in lines if tuple(x.get(key) for key in keys) == wanted]
+        scores = learned if space == "learned" else of
+        if len(scores) > 1:
+            row = {"curvature": space, "rate": rate(best.rate, found.is_open), "seeds": len(scores)}
+            p = None if space == "learned" else seeds.permutation(scores, learned)
+            rows.append({**row, DEV: scores, "p": p})
+    if len(rows) < 2 or rows[0]["curvature"] != "learned":
+        return ""
     return (
-        f"{markdown(['curvature', 'rate', 'seeds', DEV, 'p'], rows)}\n\n`hybonet_plus` after "
+        f"{markdown(pd.DataFrame(rows), {'p': '.3f'})}\n\n`hybonet_plus` after "
         f"{FINAL_UPDATES:,} updates; flat: -{SPACES['flat']['--curvature']}, not learned; a rate "
         "in brackets: its search is open; p: of the difference from learned curvatures, by "
         "permutation of seeds, two-sided."
@@ -148,16 +135,14 @@ def spaces(lines: Results) -> str:
 
 
 def _trials(trials: Results) -> str:
-    header = ["stage", "model", "setting", "rate", "updates", "seed"]
-    header += ["valid perplexity", DEV, "updates/s"]
-    rows = []
-    for line in trials:
-        row = [line["stage"], line["model"], line["setting"], f"{line['rate']:g}"]
-        row += [f"{line['updates']:,}", str(line["seed"])]
-        row.append(f"{line['curve'][-1][1]:.4f}" if line["curve"] else "diverged")
-        row.append(f"{right(line, DEV):.1f}" if line["exact"] else "")
-        rows.append([*row, f"{line['updates_per_second'] or 0:.1f}"])
+    keys = ["stage", "model", "setting", "rate", "updates", "seed"]
+    frame = pd.DataFrame(trials)[keys]
+    frame["valid perplexity"] = [x["curve"][-1][1] if x["curve"] else "diverged" for x in trials]
+    frame[DEV] = [right(x, DEV) if x["exact"] else None for x in trials]
+    frame["updates/s"] = [x["updates_per_second"] or 0 for x in trials]
+    forms = {"rate": "g", "updates": ",", "valid perplexity": ".4f"}
     return (
-        f"{markdown(header, rows)}\n\nTrials; {DEV}: percent of exact matches on {PER_KIND} "
+        f"{markdown(frame, {**forms, DEV: '.1f', 'updates/s': '.1f'})}\n\n"
+        f"Trials; {DEV}: percent of exact matches on {PER_KIND} "
         "sentences of each kind of generalization; updates/s on a core that other programs use too."
     )

@@ -8,15 +8,21 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import take_lock
-from recipes.common.options import DATA_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 """The repository's root, the working directory of all recipes."""
+DATA_VARIABLE = "HYPTRANS_DATA"
+THREADS = os.environ.get("OMP_NUM_THREADS", "1")
+"""CPU threads of each command."""
+# fairseq writes a million as 1e+06
+NUMBER = r"(\d[\d.]*(?:e[+-]?\d+)?|inf|nan)"
+UPDATE = re.compile(rf"\| train_inner \|.* ppl={NUMBER},.* ups=([\d.]+),.* num_updates=(\d+)")
+VALID = re.compile(rf"\| valid \|.*\| ppl {NUMBER} .*\| num_updates (\d+)")
 _OF_COMMAND = re.compile(r"^([\w.-]+: )?error: ")
 _START = time.monotonic()
 
@@ -33,35 +39,27 @@ def portable(command: Sequence[str], out: Path) -> str:
     ``out`` becomes OUT, the folder in HYPTRANS_DATA becomes that name, and the home folder ``~``;
     paths in the repository become relative to its root.
     """
-    data = os.environ.get(DATA_VARIABLE)
-    folders = {out: "OUT", ROOT: "", Path(data or ""): f"${DATA_VARIABLE}", Path.home(): "~"}
-    return shlex.join(_portable(word, folders) for word in command)
+    data = os.environ.get(DATA_VARIABLE) or os.devnull
+    folders = {out: "OUT", ROOT: "", Path(data): f"${DATA_VARIABLE}", Path.home(): "~"}
+
+    def shortened(word: str) -> str:
+        flag, joined, value = word.rpartition("=") if word.startswith("--") else ("", "", word)
+        path = Path(value)
+        for folder, name in folders.items():
+            # "/" contains every path
+            if folder != Path(folder.anchor) and path.is_relative_to(folder):
+                return f"{flag}{joined}{name / path.relative_to(folder)}"
+        return word
+
+    return shlex.join(map(shortened, command))
 
 
-def _portable(word: str, folders: Mapping[Path, str]) -> str:
-    flag, joined, value = word.rpartition("=") if word.startswith("--") else ("", "", word)
-    path = Path(value)
-    for folder, name in folders.items():
-        # "" and / contain every path
-        if folder != Path(folder.anchor) and path.is_relative_to(folder):
-            return f"{flag}{joined}{name / path.relative_to(folder)}"
-    return word
-
-
-def execute(
-    command: Sequence[str],
-    log: Path,
-    *,
-    threads: int = 0,
-    progress: Callable[[str], str | None] = lambda line: None,
-) -> None:
-    """Run a command to its end and append its output to its log.
+def execute(command: Sequence[str], log: Path) -> None:
+    """Run a command to its end, append its output to its log, and show its perplexities.
 
     Args:
         command: a program of this environment (``fairseq-train``) or ``python``, and arguments.
         log: log file; messages call the command by its name without the suffix.
-        threads: CPU threads that the command may use, 0 for its own default.
-        progress: turns a line of the output into a line to show, or None.
 
     Raises:
         UserError: the command failed, or another run is executing it.
@@ -69,16 +67,15 @@ def execute(
     name, *arguments = command
     # don't resolve links: the interpreter of a virtual environment is one
     program = sys.executable if name == "python" else str(Path(sys.executable).parent / name)
-    limits = {"OMP_NUM_THREADS": str(threads)} if threads else {}
-    typed = " ".join([*(f"{k}={v}" for k, v in limits.items()), shlex.join([program, *arguments])])
-    say(f"{log.stem}:\n$ {typed.replace(f'{Path.cwd()}{os.sep}', '')}")
+    typed = shlex.join([program, *arguments]).replace(f"{Path.cwd()}{os.sep}", "")
+    say(f"{log.stem}:\n$ {typed}")
     log.parent.mkdir(parents=True, exist_ok=True)
     # the command inherits the lock and may outlive this program
     lock = take_lock(log.with_suffix(".lock"), log)
     try:
         process = subprocess.Popen(
             [program, *arguments],
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **limits},
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": THREADS},
             pass_fds=[lock],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -90,15 +87,13 @@ def execute(
             assert process.stdout is not None
             for line in process.stdout:
                 file.write(line)
-                if shown := progress(line):
-                    say(f"{log.stem}: {shown}")
+                if found := UPDATE.search(line):
+                    say(f"{log.stem}: update {found[3]}, training perplexity {found[1]}")
+                elif found := VALID.search(line):
+                    say(f"{log.stem}: update {found[2]}, valid perplexity {found[1]}")
     finally:
         os.close(lock)
     if process.returncode:
-        raise UserError(f"{log.stem} failed: {last_line(log)} (all of its output: {log})")
-
-
-def last_line(log: Path) -> str:
-    """Return the last non-empty line of a log."""
-    lines = [line for line in log.read_text(encoding="utf-8").splitlines() if line.strip()]
-    return _OF_COMMAND.sub("", lines[-1].strip()) if lines else "it wrote nothing"
+        said = log.read_text(encoding="utf-8").rstrip().rpartition("\n")[2].strip()
+        said = _OF_COMMAND.sub("", said) or "it wrote nothing"
+        raise UserError(f"{log.stem} failed: {said} (all of its output: {log})")

@@ -11,15 +11,18 @@ import argparse
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from hyptrans.evaluation import scores
-from hyptrans.support import steps
+from hyptrans.support.steps import Step
 from recipes.common import results, translation
-from recipes.common.commands import say
-from recipes.common.results import Record, Results
+from recipes.common.experiment import Experiment
+from recipes.common.results import Results
 from recipes.common.settings import Flags, Model, in_name
 from recipes.common.translation import Run
 
@@ -88,79 +91,57 @@ def score_in(results: Results, subset: str) -> Callable[[Training], float | None
     return lambda training: found.get(training.name)
 
 
-def run(
+def by_model(lines: Results, **values: Callable[[Mapping[str, Any]], float]) -> pd.DataFrame:
+    """Return a row for each model in the order of the tables; cells list the values by seed."""
+    known = [x for x in sorted(lines, key=lambda x: x.get("seed", 0)) if x.get("model") in MODELS]
+    rows = [{"model": x["model"], **{key: of(x) for key, of in values.items()}} for x in known]
+    frame = pd.DataFrame(rows, columns=["model", *values]).groupby("model").agg(list)
+    return frame.reindex([model for model in MODELS if model in frame.index])
+
+
+def experiment(
     recipe: Path,
     args: argparse.Namespace,
-    trainings: Callable[[Results], Sequence[Training]],
+    plan: Callable[[Results], Sequence[Training]],
     sets: Callable[[str], Sets],
     table: Callable[[Results], str],
-    others: Callable[[], Results] = tuple,
-) -> None:
-    """Run all unfinished trainings and write the tables.
+) -> Experiment[Training]:
+    """Return the experiment of a recipe whose answers are right or wrong.
 
-    Args:
-        recipe: the recipe's folder; its README receives the tables.
-        args: options from :func:`recipes.common.options.recipe_parser`.
-        trainings: returns the trainings known so far; earlier results determine later ones.
-        sets: returns the examples of a task.
-        table: writes all results as Markdown.
-        others: returns results of other authors, each with a name.
-
-    Raises:
-        UserError: ``--only`` names an unknown training, or a command failed.
+    ``sets`` returns the examples of a task; for the rest see :class:`Experiment`.
     """
+    sets = cache(sets)
 
-    def publish(found: Results) -> None:
-        results.put_into(recipe / "README.md", table(found))
+    def begin(training: Training) -> tuple[Run, Step]:
+        run = run_of(training, args.out)
+        return run, prepare(run, sets(training.task))
 
-    record = Record(recipe, args, trainings, publish)
-    if args.list:
-        record.show()
-        return
-    for line in others():
-        record.add(line, measured=False)
-    record.complete(lambda training: _train_and_score(training, sets(training.task), args))
-    print(f"{table(record.lines)}\n\n{record.path}: every training is done")
+    def score(training: Training, run: Run) -> dict[str, Any]:
+        examples = sets(training.task)
+        subsets = subsets_of(examples)
+        searches = {key: (1, subsets[key]) for key in training.answers}
+        line = translation.translate(run, [*searches.values()])
+        outputs = {key: run.output(one) for key, one in searches.items()}
+        return {**line, "exact": {key: matches(outputs[key], examples[key]) for key in outputs}}
+
+    return Experiment(recipe, args, plan, begin, score, table, {"exact": None})
 
 
-def run_of(training: Training, out: Path, *, threads: int) -> tuple[Run, Model]:
-    """Return the run that a training's commands share, and the model with its flags."""
-    run = Run(
-        out=out / training.task,
-        source=SOURCE,
-        target=TARGET,
-        seed=training.seed,
-        updates=training.updates,
-        threads=threads,
-        user_dir=translation.plug_in(training.model),
+def run_of(training: Training, out: Path) -> Run:
+    """Return a training's commands."""
+    flags = {"--arch": f"{training.model}_tiny", **training.flags, "--lr": f"{training.rate:g}"}
+    return Run(
+        out,
+        Model(training.name, flags),
+        (SOURCE, TARGET),
+        training.seed,
+        training.updates,
+        task=training.task,
         save_every=max(1, training.updates // _PARTS),
         train_flags=("--validate-interval", "100000"),
         text_flags=(),
         length_limits=_LENGTHS,
     )
-    flags = {"--arch": f"{training.model}_tiny", **training.flags, "--lr": f"{training.rate:g}"}
-    return run, Model(training.name, flags)
-
-
-def _train_and_score(training: Training, sets: Sets, args: argparse.Namespace) -> dict[str, Any]:
-    """Train, score and return the line; a training that diverged gets a line without scores."""
-    run, model = run_of(training, args.out, threads=args.threads)
-    prepared = translation.step(
-        prepare(run, sets), f"prepare_{training.task}", args.out, [run.data], resumes=True
-    )
-    steps.run([prepared], run.out)
-    found, finished = translation.train(run, model, args.out, prepared)
-    of_training = {key: value for key, value in asdict(training).items() if key != "flags"}
-    line = {**of_training, "name": model.name, **found}
-    if not finished:
-        return {**line, "exact": None}
-    subsets = subsets_of(sets)
-    searches = {key: (1, subsets[key]) for key in training.answers}
-    line |= translation.translate(run, model.name, args.out, searches.values())
-    exact = {key: matches(run.output(model.name, one), sets[key]) for key, one in searches.items()}
-    for key, one in exact.items():
-        say(f"{model.name}: {one['all']} % of {key}")
-    return {**line, "exact": exact}
 
 
 def subsets_of(sets: Sets) -> dict[str, str]:
@@ -169,21 +150,20 @@ def subsets_of(sets: Sets) -> dict[str, str]:
     return {name: name if name not in tests else f"test{tests.index(name) or ''}" for name in sets}
 
 
-def prepare(run: Run, sets: Sets) -> list[str]:
-    """Write the examples as text and return the command that binarizes them.
+def prepare(run: Run, sets: Sets) -> Step:
+    """Write the examples as text and return the step that binarizes them.
 
     Spaces separate words. Both sides share one dictionary, because most words of a question, names
     above all, reappear unchanged in its answer.
     """
-    command = ["hyptrans", "prepare", "text", "--bpe", "none"]
-    subsets = subsets_of(sets)
+    files, subsets = {}, subsets_of(sets)
     for name, examples in sets.items():
-        pair = [run.out / "text" / f"{name}.{side}" for side in (SOURCE, TARGET)]
+        text = run.data.with_name("text")
+        pair = files[subsets[name]] = text / f"{name}.{SOURCE}", text / f"{name}.{TARGET}"
         for side, path in enumerate(pair):
             results.write_changed(path, "".join(f"{example[side]}\n" for example in examples))
-        command += [f"--{subsets[name].rstrip('0123456789')}", *map(str, pair)]
-    command += ["--source-lang", SOURCE, "--target-lang", TARGET, "--joined-dictionary"]
-    return [*command, "--out", str(run.data)]
+    options = ("--bpe", "none", "--joined-dictionary")
+    return translation.prepared(run, files, options, f"prepare_{run.task}", inputs=())
 
 
 def matches(output: Path, examples: Sequence[Example]) -> dict[str, float]:

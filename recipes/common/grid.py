@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from hyptrans.support.tables import markdown
+import pandas as pd
+
 from recipes.common import results, seeds
-from recipes.common.exact import MODELS, TWINS, Results, Training, right, score_in
+from recipes.common.exact import MODELS, TWINS, Results, Training, by_model, right, score_in
 from recipes.common.search import search
+from recipes.common.table import markdown, rate
 
 
 @dataclass(frozen=True)
@@ -122,30 +124,33 @@ class Grid:
     def table(self, lines: Results) -> str:
         """Write exact match on the test set by cell and model, at its best rate."""
         known = {line["name"]: line for line in lines}
-        rows: list[list[object]] = []
+        score, hardest = "exact match", self.hardest.replace("_", " ")
+        values = {score: partial(right, subset=self.test)}
+        if hardest:
+            values[hardest] = partial(right, subset=self.test, kind=self.hardest)
+        frames: list[pd.DataFrame] = []
         floors: list[float] = []
         shown: list[Mapping[str, Any]] = []
         for cell in self.cells:
             choices = {model: self.choice(lines, cell, model) for model in self.models(cell)}
             best = [one.name for choice in choices.values() for one in choice.best]
             finals = [known[name] for name in best if name in known]
-            found = by_model(finals, partial(right, subset=self.test))
-            hardest = by_model(finals, partial(right, subset=self.test, kind=self.hardest or "all"))
-            twin = self.twin(lines, cell)
-            p = seeds.against(twin, found)
-            floors += seeds.floors(p, twin, found)
+            frame, twin = by_model(finals, **values), self.twin(lines, cell)
+            p = seeds.against(twin, frame[score])
+            floors += seeds.floors(p, twin, frame[score])
             shown += finals
-            for model, scores in found.items():
-                rate = f"{choices[model].best[0].rate:g}"
-                rate = f"({rate})" if choices[model].left else rate
-                row = [cell, model, rate, len(scores), seeds.spread(scores)]
-                beside = [f"{statistics.fmean(hardest[model]):.1f}"] if self.hardest else []
-                rows.append([*row, *beside, f"{p[model]:.3f}" if model in p else ""])
-        if not rows:
+            rates = [rate(x.best[0].rate, bool(x.left)) for m in frame.index if (x := choices[m])]
+            frame.insert(0, "rate", rates)
+            frame.insert(1, "seeds", frame[score].map(len))
+            if hardest:
+                frame[hardest] = frame[hardest].map(statistics.fmean)
+            frames.append(frame.assign(p=pd.Series(p, dtype=float)).reset_index())
+            frames[-1].insert(0, self.title, cell)
+        if not shown:
             return results.NOT_MEASURED
-        beside = [self.hardest.replace("_", " ")] if self.hardest else []
-        header = [self.title, "model", "rate", "seeds", "exact match", *beside, "p"]
-        return f"{markdown(header, rows, texts=2)}\n\n{self._caption(shown, floors)}"
+        forms = {hardest: ".1f", "p": ".3f"}
+        lines_of = markdown(pd.concat(frames), forms, texts=2)
+        return f"{lines_of}\n\n{self._caption(shown, floors)}"
 
     def _caption(self, finals: Results, floors: Sequence[float]) -> str:
         return (
@@ -156,11 +161,3 @@ class Grid:
             f"the models of a {self.title}{seeds.at_least(floors)}, and not over the "
             f"{self.title}s; {results.made_by(finals)}."
         )
-
-
-def by_model(results: Results, value: Callable[..., float]) -> dict[str, list[float]]:
-    """Group a value of each line by model in the order of the tables, sorted by seed."""
-    found: dict[str, list[float]] = {}
-    for line in sorted(results, key=lambda line: line.get("seed", 0)):
-        found.setdefault(line.get("model", ""), []).append(value(line))
-    return {model: found[model] for model in MODELS if model in found}

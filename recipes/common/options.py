@@ -7,11 +7,9 @@ import os
 from pathlib import Path
 
 from hyptrans.support import flags
+from hyptrans.support.errors import UserError
 from recipes.common import results
-
-DATA_VARIABLE = "HYPTRANS_DATA"
-STOPPED = "the same command continues where it stopped"
-"""Message after an interruption: how to resume the recipe."""
+from recipes.common.commands import DATA_VARIABLE
 
 
 def script_parser(description: str | None, script: Path) -> argparse.ArgumentParser:
@@ -37,7 +35,6 @@ def recipe_parser(recipe: Path, description: str | None, example: str) -> argpar
     parser.set_defaults(write_readme=False)
     add("--only", nargs="+", metavar="NAME", help="trainings to run, of those that --list names")
     add("--list", action="store_true", help="list the trainings, and which are done, and stop")
-    add_number(parser, "--threads", 1, "CPU threads")
     return parser
 
 
@@ -58,6 +55,18 @@ def default_data(name: str) -> Path | None:
     """Return the path of ``name`` in the folder HYPTRANS_DATA, or None if it is not set."""
     folder = os.environ.get(DATA_VARIABLE)
     return Path(folder) / name if folder else None
+
+
+def given(data: Path | None, what: str, repository: str) -> Path:
+    """Return the folder of ``--data``.
+
+    Raises:
+        UserError: the option is missing; the message names the contents and where they are from.
+    """
+    if data is None:
+        where = f"https://github.com/{repository}"
+        raise UserError(f"--data is needed: a folder with {what}, from {where}")
+    return data
 
 
 def plain_or_zipped(path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Read and add to files of results, and update the pages with tables made from them."""
+"""Read results, describe what made them, and put tables into pages."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import argparse
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hyptrans.support import provenance
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import one_at_a_time, write_whole
+from hyptrans.support.files import write_whole
 from hyptrans.support.logs import quiet
 
 _MARKER = "<!-- {name}: {end} -->"
@@ -67,8 +67,11 @@ def made_by(lines: Results) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    """Read a JSON file; raise ``UserError`` if it is damaged."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(f"{path} cannot be read: {error}") from error
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
@@ -77,17 +80,13 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     Raises:
         UserError: a line is not a JSON object.
     """
-    if not path.exists():
-        return []
-    lines = []
-    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    lines: list[dict[str, Any]] = []
+    for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         try:
-            line = json.loads(text)
-        except ValueError:
-            line = None
-        if not isinstance(line, dict):
-            raise UserError(f"{path}, line {number} is no JSON object: mend it or take it out")
-        lines.append(line)
+            lines.append(dict(json.loads(text)))
+        except (ValueError, TypeError) as error:
+            where = f"{path}, line {len(lines) + 1}"
+            raise UserError(f"{where} is no JSON object: mend it or take it out") from error
     return lines
 
 
@@ -112,75 +111,3 @@ def write_changed(path: Path, text: str) -> bool:
         return False
     write_whole(path, text)
     return True
-
-
-class Record:
-    """The trainings of a recipe, and the lines of those that are done.
-
-    With ``--write-readme`` the lines are those beside the recipe, else those in ``--out``.
-
-    Args:
-        recipe: the recipe's folder.
-        args: options from :func:`recipes.common.options.recipe_parser`.
-        trainings: returns the trainings known from the results so far; the ``name`` of each is
-            also the name of its line.
-        publish: updates the recipe's pages whenever a line beside the recipe is added.
-
-    Raises:
-        UserError: ``--only`` names an unknown training.
-    """
-
-    def __init__(
-        self,
-        recipe: Path,
-        args: argparse.Namespace,
-        trainings: Callable[[Results], Sequence[Any]],
-        publish: Callable[[Results], object],
-    ) -> None:
-        self.path = (recipe if args.write_readme else args.out) / LINES
-        self._trainings, self._only = trainings, args.only
-        self._publish = publish if args.write_readme else lambda lines: None
-        # read once, because the results themselves may be files of the repository
-        self._surroundings = surroundings()
-        known = {training.name for training in trainings(self.lines)}
-        if wrong := [name for name in args.only or () if name not in known]:
-            raise UserError(f"--only: no training is called {', '.join(wrong)}; --list names all")
-
-    @property
-    def lines(self) -> list[dict[str, Any]]:
-        """Return all recorded lines."""
-        return read_lines(self.path)
-
-    def show(self) -> None:
-        """Print the names of all trainings and whether each is done."""
-        lines = self.lines
-        done = {line["name"] for line in lines}
-        for training in self._trainings(lines):
-            print(f"{training.name}{'  done' if training.name in done else ''}")
-
-    def left(self) -> list[Any]:
-        """Return the trainings that the user wants and that are not done."""
-        lines = self.lines
-        done = {line["name"] for line in lines}
-        left = [one for one in self._trainings(lines) if one.name not in done]
-        return [one for one in left if self._only is None or one.name in self._only]
-
-    def complete(self, score: Callable[[Any], Mapping[str, Any]]) -> None:
-        """Add the line that ``score`` returns for each training that is not done."""
-        while left := self.left():
-            self.add(score(left[0]))
-
-    def add(self, line: Mapping[str, Any], *, measured: bool = True) -> None:
-        """Add a line, unless another process has already added it.
-
-        Args:
-            line: a line with a name.
-            measured: it was measured here, so record the versions and cores that it depends on.
-        """
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with one_at_a_time(self.path.parent):
-            lines = self.lines
-            if line["name"] not in {known["name"] for known in lines}:
-                lines.append({**line, **(self._surroundings if measured else {})})
-                write_whole(self.path, "".join(json.dumps(entry) + "\n" for entry in lines))
-                self._publish(lines)

@@ -40,19 +40,16 @@ def search(
     """
     made = {rate: trial(rate) for rate in rates}
     while True:
-        scores = {rate: score(one) for rate, one in made.items()}
-        done = {rate: found for rate, found in scores.items() if found is not None}
-        if not done.keys() >= set(rates):
-            return Search(_rising(made), None, True)
-        best = min(done, key=lambda rate: (-done[rate], rate))
-        beyond = _beyond(best, rates, done) if len(done) == len(made) else None
+        scored = ((rate, score(one)) for rate, one in made.items())
+        done = {rate: found for rate, found in scored if found is not None}
+        is_open, best, beyond = len(done) < len(made), None, None
+        if done.keys() >= set(rates):
+            best = min(done, key=lambda rate: (-done[rate], rate))
+            beyond = None if is_open else _beyond(best, rates, done)
         if beyond is None:
-            return Search(_rising(made), made[best], len(done) < len(made))
+            trials = [made[rate] for rate in sorted(made)]
+            return Search(trials, None if best is None else made[best], is_open)
         made[beyond] = trial(beyond)
-
-
-def _rising(made: dict[float, Trial]) -> list[Trial]:
-    return [made[rate] for rate in sorted(made)]
 
 
 def _beyond(best: float, rates: Sequence[float], done: dict[float, float]) -> float | None:

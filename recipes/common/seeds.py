@@ -14,10 +14,10 @@ DRAWN = 99_999
 """Most permutations that a test evaluates: all of them if there are no more, else a sample."""
 
 
-def spread(values: Sequence[float], decimals: int = 1) -> str:
+def spread(values: Sequence[float], form: str = ".1f") -> str:
     """Write the mean and, for several values, their standard deviation for a table."""
-    mean = f"{statistics.fmean(values):.{decimals}f}"
-    return f"{mean} ± {statistics.stdev(values):.{decimals}f}" if len(values) > 1 else mean
+    mean = format(statistics.fmean(values), form)
+    return f"{mean} ± {statistics.stdev(values):{form}}" if len(values) > 1 else mean
 
 
 def permutation(some: Sequence[float], others: Sequence[float]) -> float:
@@ -35,12 +35,6 @@ def permutation(some: Sequence[float], others: Sequence[float]) -> float:
     return float(test((some, others), difference, n_resamples=DRAWN, rng=0).pvalue)
 
 
-def floor(some: int, others: int) -> float:
-    """Return the smallest p that :func:`permutation` can give two groups of these sizes."""
-    deals = comb(some + others, some)
-    return min(1.0, 2 / deals if deals <= DRAWN else 2 / (DRAWN + 1))
-
-
 def holm(p: Mapping[Name, float]) -> dict[Name, float]:
     """Correct a family of p-values for its size (Holm 1979)."""
     corrected: dict[Name, float] = {}
@@ -53,7 +47,8 @@ def holm(p: Mapping[Name, float]) -> dict[Name, float]:
 
 def floors(p: Mapping[str, float], twin: str, scores: Mapping[str, Sequence[float]]) -> list[float]:
     """Return the smallest possible value of each corrected p in a family."""
-    return [min(1.0, len(p) * floor(len(scores[name]), len(scores[twin]))) for name in p]
+    deals = [comb(len(scores[name]) + len(scores[twin]), len(scores[twin])) for name in p]
+    return [min(1.0, len(p) * 2 / min(count, DRAWN + 1)) for count in deals]
 
 
 def at_least(floors: Sequence[float]) -> str:
@@ -71,7 +66,7 @@ def against(twin: str, scores: Mapping[str, Sequence[float]]) -> dict[str, float
         twin: the twin's name; without its scores there is no test.
         scores: scores of each model, one per seed.
     """
-    baseline = scores.get(twin, ())
+    baseline = scores.get(twin, [])
     several = {name: own for name, own in scores.items() if min(len(own), len(baseline)) > 1}
     p = {name: permutation(own, baseline) for name, own in several.items() if name != twin}
     return holm(p)

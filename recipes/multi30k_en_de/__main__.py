@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hyptrans.support.errors import UserError, run_command
-from hyptrans.support.steps import Step
 from recipes.common import options, translation
-from recipes.common.corpus import Column, Corpus
-from recipes.common.translation import Run
+from recipes.common.corpus import Corpus
+from recipes.common.scoring import Column
 
 HERE = Path(__file__).resolve().parent
 LANGUAGES = ("en", "de")
 SETS = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
-VOCABULARY = 6000
-"""Pieces of the joint sentencepiece model."""
+TEXT = ("--raw-text", "--bpe", "sentencepiece", "--vocab-size", "6000")
+"""Text options of ``hyptrans prepare text``."""
 CONTENTS = "train, val and test_2016_flickr as .en and .de, plain or .gz"
 CORPUS = Corpus(
     HERE,
@@ -27,7 +26,7 @@ CORPUS = Corpus(
         Column("chrf_beam5", "chrF, beam 5", 5, "chrf"),
     ),
     SETS["test"],
-    updates=3000,
+    3000,
 )
 table = CORPUS.table
 
@@ -37,18 +36,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     example = "--data ~/multi30k --archs hvt_iwslt_d64,euclidean_prenorm_iwslt_d64"
     parser = CORPUS.parser(__doc__, example)
     options.add_data(parser, CONTENTS, name=HERE.name)
-    options.add_number(parser, "--vocab-size", VOCABULARY, "sentencepiece pieces")
     args = parser.parse_args(argv)
     found = files(args.data)
-
-    def prepare(run: Run) -> Step:
-        inputs = [path for pair in found.values() for path in pair]
-        command = translation.prepare(run, found, args.vocab_size)
-        return translation.step(
-            command, "prepare", args.out, [run.data], inputs=inputs, resumes=True
-        )
-
-    CORPUS.run(args, LANGUAGES, prepare)
+    CORPUS.run(args, LANGUAGES, lambda run: translation.prepared(run, found, TEXT))
 
 
 def files(data: Path | None) -> dict[str, tuple[Path, Path]]:
@@ -57,11 +47,7 @@ def files(data: Path | None) -> dict[str, tuple[Path, Path]]:
     Raises:
         UserError: a file is missing, or there is no folder (``data`` is None).
     """
-    if data is None:
-        raise UserError(
-            "--data is needed: a folder with Multi30k task 1 as raw text, "
-            "from https://github.com/multi30k/dataset"
-        )
+    data = options.given(data, "Multi30k task 1 as raw text", "multi30k/dataset")
     found = {}
     for split, name in SETS.items():
         source, target = (
@@ -75,4 +61,4 @@ def files(data: Path | None) -> dict[str, tuple[Path, Path]]:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(main, stopped=options.STOPPED))
+    sys.exit(run_command(main))

@@ -16,13 +16,12 @@ from hyptrans.support import steps
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.extras import require
 from hyptrans.support.files import write_json
-from hyptrans.support.steps import Step
 from recipes.common import options, results, translation
-from recipes.common.corpus import Column, Corpus
-from recipes.common.translation import Run
+from recipes.common.corpus import Corpus
+from recipes.common.scoring import Column
 from recipes.probing import sentences
 from recipes.probing.tables import summary, table
-from recipes.tatoeba_en_de.prepare import SPLIT, TABLE, command
+from recipes.tatoeba_en_de.prepare import SPLIT, TABLE, prepared
 
 HERE = Path(__file__).resolve().parent
 TREES = {split: f"ud_english_ewt/en_ewt-ud-{split}.conllu.gz" for split in ("train", "dev", "test")}
@@ -32,16 +31,14 @@ CORPUS = Corpus(
     (Column("bleu", "BLEU", 5),),
     "the Tatoeba test set",
     updates=4000,
-    of_run={"save_every": 500},
+    save_every=500,
 )
-COUNTS = (
-    ("steps", 2000, "steps of each probe"),
-    ("seeds", 3, "trainings of each with our settings"),
-    ("sentences", 10000, "sentences to parse"),
-    ("held-out", 1000, "of those, in dev and in test"),
-    ("paper-steps", 20000, "of each as in the paper"),
-)
-"""Numeric options with their defaults and help."""
+STEPS, SEEDS = 2000, 3
+"""Steps of each probe, and trainings of each, with our settings."""
+PAPER_STEPS = 20000
+"""Steps of each probe as in the paper."""
+COUNTS = {"sentences": 10000, "held_out": 1000}
+"""Sentences to parse, and how many of those are in dev and in test."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -52,50 +49,34 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--parsed", action="store_true", help=about)
     about = "folder of stanza's models (default: stanza's own)"
     parser.add_argument("--stanza-dir", metavar="DIR", help=about)
-    for name, default, about in COUNTS:
-        options.add_number(parser, f"--{name}", default, about)
     args = parser.parse_args(argv)
     if args.parsed:
         require("stanza", "probing")
     trees = {split: _file(args.data, name) for split, name in TREES.items()}
-    pairs, out = _file(args.data, TABLE), args.out
-
-    def prepare(run: Run) -> Step:
-        made = command(pairs, run.data)
-        return translation.step(made, "prepare", out, [run.data], inputs=[pairs], resumes=True)
+    pairs, out, seed = _file(args.data, TABLE), args.out, ["--seed", str(args.seed)]
 
     # the record's lines are about encoders only; the README gets the table of probes instead
     write, args.write_readme = args.write_readme, False
-    record, runs = CORPUS.run(args, ("en", "de"), prepare)
+    experiment, runs = CORPUS.run(args, ("en", "de"), lambda run: prepared(run, pairs))
     if not runs:
         return
-    first = next(iter(runs.values()))
-    encoders = {name: run.checkpoint(name) for name, run in runs.items()}
-    texts = {
-        part: first.data / SPLIT / f"{name}.en"
-        for part, name in (("train", "train"), ("dev", "valid"), ("test", "test"))
-    }
+    encoders = {name: run.checkpoint for name, run in runs.items()}
 
-    def probe(name: str, on: dict[str, Path], how: Sequence[str]) -> dict[str, Any]:
-        folder, inputs = out / name, [*encoders.values(), *on.values()]
-        made = ["hyptrans", "probe", "run", "--data", str(first.data), "--names", *encoders]
-        made += [word for path in encoders.values() for word in ("--checkpoint", str(path))]
-        made += [word for part, path in on.items() for word in (f"--{part}", str(path))]
-        made += [*how, "--out", str(folder)]
-        steps.run([translation.step(made, name, out, [folder], inputs=inputs)], out)
-        return summary(results.read_json(folder / "results.json"))
+    def probe(name: str, on: Mapping[str, Path], how: Sequence[str]) -> dict[str, Any]:
+        how = ["--data", str(out / "data"), *how]
+        return summary(translation.probe(name, out, encoders, on, how))
 
-    ours = ["--seed", str(args.seed), "--seeds", str(args.seeds), "--steps", str(args.steps)]
+    ours = [*seed, "--seeds", str(SEEDS), "--steps", str(STEPS)]
     found: dict[str, Any] = {
         **{"updates": args.updates, "held_out": True, **results.surroundings()},
-        "bleu": {line["model"]: line["bleu"] for line in record.lines},
+        "bleu": {line["model"]: line["bleu"] for line in experiment.lines},
         "probes": {"gold": probe("probes", trees, [*ours, "--control"])},
     }
     if args.parsed:
-        parses = _parses(out, texts, args)
+        parses = _parses(out, args)
         # ten times as long, so one seed each, and no random encoders, which the paper lacks
-        paper = ["--seed", str(args.seed), "--seeds", "1", "--no-random", "--lr", "5e-5"]
-        paper += ["--steps", str(args.paper_steps), "--evaluate-every", "500"]
+        paper = [*seed, "--seeds", "1", "--no-random", "--lr", "5e-5"]
+        paper += ["--steps", str(PAPER_STEPS), "--evaluate-every", "500"]
         for name, how in (("parsed", ours), ("paper", paper)):
             found["probes"][name] = probe(f"probes_{name}", parses, how)
     print(f"\n{table(found)}\n")
@@ -114,11 +95,12 @@ def _file(data: Path | None, name: str) -> Path:
     return data / name
 
 
-def _parses(out: Path, texts: Mapping[str, Path], args: argparse.Namespace) -> dict[str, Path]:
+def _parses(out: Path, args: argparse.Namespace) -> dict[str, Path]:
     """Draw sentences and parse them; return the file of each set."""
-    parses = {part: out / "parsed" / f"{part}.conllu" for part in texts}
-    counts = {"sentences": args.sentences, "held_out": args.held_out, "seed": args.seed}
-    for part, lines in sentences.draw(texts, **counts).items():
+    parts = {"train": "train", "dev": "valid", "test": "test"}
+    texts = {part: out / "data" / SPLIT / f"{name}.en" for part, name in parts.items()}
+    parses = {part: out / "parsed" / f"{part}.conllu" for part in parts}
+    for part, lines in sentences.draw(texts, **COUNTS, seed=args.seed).items():
         text = parses[part].with_suffix(".txt")
         results.write_changed(text, "".join(f"{line}\n" for line in lines))
         made = ["hyptrans", "probe", "annotate", "--text", str(text), "--out", str(parses[part])]
@@ -130,4 +112,4 @@ def _parses(out: Path, texts: Mapping[str, Path], args: argparse.Namespace) -> d
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(main, stopped=options.STOPPED))
+    sys.exit(run_command(main))

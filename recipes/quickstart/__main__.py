@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import sys
@@ -10,31 +11,35 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 import hyptrans
 from hyptrans.evaluation import scores
-from hyptrans.support import steps, tables
+from hyptrans.support import steps
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.extras import require
 from hyptrans.support.files import write_whole
 from hyptrans.support.steps import Step
-from recipes.common import options, results, translation
+from recipes.common import options, translation
 from recipes.common.commands import execute, say
-from recipes.common.corpus import Column, Corpus
+from recipes.common.corpus import Corpus
 from recipes.common.results import Results
-from recipes.common.settings import Model, read_models
+from recipes.common.scoring import Column
+from recipes.common.settings import read_models
+from recipes.common.table import markdown
 from recipes.common.translation import Run
+from recipes.probing.tables import METRICS
 
-SOURCE, TARGET = "en", "qtv"
-METRICS = {"uuas": "UUAS", "dspr": "Dspr.", "root": "Root", "nspr": "Nspr."}
+LANGUAGES = ("en", "qtv")
 TREES = {"train": 4000, "dev": 400, "test": 500}
 """Sentences from the toy treebank's English side for probing."""
-PROBE, UPDATES, BEAM = "probe", 700, 4
+PROBE, BEAM = "probe", 4
 CORPUS = Corpus(
     Path(__file__).resolve().parent,
     "hybonet_plus_tiny,euclidean_prenorm_tiny",
     (Column("bleu", "BLEU", BEAM), Column("chrf", "chrF", BEAM, "chrf")),
     "the toy test set",
-    updates=UPDATES,
+    700,
 )
 _OF_FAIRSEQ = ("--optimizer", "--adam-betas", "--criterion", "--total-num-update")
 """Flags that ``hyptrans train`` lacks or applies by default."""
@@ -55,100 +60,89 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     # fail now, not after the trainings
     require("conllu", "probing")
-    corpus = args.out / "toy"
 
     def prepare(run: Run) -> Step:
+        corpus = args.out / "toy"
         command = ["hyptrans", "prepare", "toy", "--out", str(corpus)]
         command += ["--train", str(args.sentences)]
         steps.run([translation.step(command, "make_toy", args.out, [corpus])], args.out)
+        source, target = LANGUAGES
         files = {
-            split: (corpus / f"{split}.{SOURCE}", corpus / f"{split}.{TARGET}")
+            split: (corpus / f"{split}.{source}", corpus / f"{split}.{target}")
             for split in ("train", "valid", "test")
         }
-        command = translation.prepare(run, files, args.vocab_size)
-        inputs = [path for pair in files.values() for path in pair]
-        return translation.step(
-            command, "prepare", args.out, [run.data], inputs=inputs, resumes=True
-        )
+        text = ("--raw-text", "--bpe", "sentencepiece", "--vocab-size", str(args.vocab_size))
+        return translation.prepared(run, files, text)
 
-    how = ["--steps", str(args.probe_steps), "--seed", str(args.seed)]
     if args.trainer == "hyptrans":
-        given = [name for name, none in _OF_RECORDS.items() if getattr(args, name) != none]
-        if given:
-            flag = f"--{given[0].replace('_', '-')}"
-            raise UserError(f"{flag} goes with --trainer fairseq: hyptrans train records nothing")
+        for name, default in _OF_RECORDS.items():
+            if getattr(args, name) != default:
+                flag = f"--{name.replace('_', '-')}"
+                raise UserError(
+                    f"{flag} goes with --trainer fairseq: hyptrans train records nothing"
+                )
         models = read_models(CORPUS.recipe, args.archs.split(","))
-        run = Run(args.out, SOURCE, TARGET, args.seed, args.updates or UPDATES, args.threads)
-        steps.run([prepare(run)], args.out)
-        out = args.out / "hyptrans"
-        folders = _train(run, models, out, args.jobs)
-        print(f"\n{_scores(run, folders)}\n")
-        line = _probe("--hf", folders, out, corpus, how)
+        runs = [Run(args.out, model, LANGUAGES, args.seed, args.updates) for model in models]
+        steps.run([prepare(runs[0])], args.out)
+        with ThreadPoolExecutor(args.jobs) as pool:
+            folders = dict(pool.map(_train, runs))
+        print(f"\n{_scores(runs[0], folders)}\n")
+        line = _probe(args, args.out / "hyptrans", folders, "--hf")
     else:
-        out = args.out
-        record, runs = CORPUS.run(args, (SOURCE, TARGET), prepare, table)
-        if not runs:
+        experiment, trained = CORPUS.run(args, LANGUAGES, prepare, table)
+        if not trained:
             return
-        how += ["--data", str(next(iter(runs.values())).data)]
-        checkpoints = {name: run.checkpoint(name) for name, run in runs.items()}
-        line = _probe("--checkpoint", checkpoints, out, corpus, how)
-        record.add(line)
+        checkpoints = {name: run.checkpoint for name, run in trained.items()}
+        line = _probe(args, args.out, checkpoints, "--checkpoint", "--data", args.out / "data")
+        experiment.add(line)
     print(f"{_trees(line)}\n")
-    say(f"pictures of the trees: {out / 'report.html'}")
 
 
-def _train(run: Run, models: Sequence[Model], out: Path, jobs: int) -> dict[str, Path]:
-    """Train all unfinished models with ``hyptrans train``; return the model folders by name."""
-
-    def one(model: Model) -> Path:
-        command = ["hyptrans", "train", str(run.data), "--out", str(out / model.name)]
-        for flag, value in model.flags.items():
-            if flag not in _OF_FAIRSEQ and value is not None:
-                command += [flag, value]
-        command += ["--max-update", str(run.updates), "--seed", str(run.seed)]
-        log = out / "logs" / f"train_{model.name}.log"
-        execute([*command, "--beam", str(BEAM)], log, threads=run.threads)
-        return out / model.name / "model"
-
-    with ThreadPoolExecutor(jobs) as pool:
-        return dict(zip((model.name for model in models), pool.map(one, models), strict=True))
+def _train(run: Run) -> tuple[str, Path]:
+    """Train a model with ``hyptrans train``; return its name and its model folder."""
+    folder = run.out / "hyptrans" / run.model.name
+    command = ["hyptrans", "train", str(run.data), "--out", str(folder)]
+    for flag, value in run.model.flags.items():
+        if flag not in _OF_FAIRSEQ and value is not None:
+            command += [flag, value]
+    command += ["--max-update", str(run.updates), "--seed", str(run.seed), "--beam", str(BEAM)]
+    execute(command, folder.with_name("logs") / f"train_{run.model.name}.log")
+    return run.model.name, folder / "model"
 
 
 def _scores(run: Run, folders: Mapping[str, Path]) -> str:
     """Translate the raw test set with each model folder; return a table of the scores."""
-    sources = scores.read_text(run.data / "raw" / f"test.{run.source}")
-    references = scores.read_text(run.references())
-    rows, signatures = [], {}
+    source, target = run.languages
+    sources = scores.read_text(run.references.with_suffix(f".{source}"))
+    references = scores.read_text(run.references)
+    rows, signatures = [], dict[str, None]()
     for name, folder in folders.items():
         found = hyptrans.load(folder).translate(sources, beam=BEAM)
-        write_whole(folder.parent / f"test.{run.target}", "".join(f"{one}\n" for one in found))
-        scored = [measure(found, references) for measure in (scores.bleu, scores.chrf)]
-        signatures = dict.fromkeys(f"`{one.signature}`" for one in scored)
-        rows.append([name, f"{run.updates:,}", run.seed, *(f"{one.value:.1f}" for one in scored)])
-    lines = tables.markdown(["model", "updates", "seed", "BLEU", "chrF"], rows)
+        write_whole(folder.parent / f"test.{target}", "".join(f"{one}\n" for one in found))
+        bleu, chrf = (measure(found, references) for measure in (scores.bleu, scores.chrf))
+        signatures |= {f"`{one.signature}`": None for one in (bleu, chrf)}
+        of_run = {"model": name, "updates": run.updates, "seed": run.seed}
+        rows.append({**of_run, "BLEU": bleu.value, "chrF": chrf.value})
+    lines = markdown(pd.DataFrame(rows), {"updates": ",", "BLEU": ".1f", "chrF": ".1f"})
     return f"{lines}\n\nsacreBLEU {', '.join(signatures)} on {CORPUS.test}"
 
 
 def _probe(
-    flag: str, encoders: Mapping[str, Path], out: Path, corpus: Path, how: Sequence[str]
+    args: argparse.Namespace, out: Path, encoders: Mapping[str, Path], flag: str, *how: object
 ) -> dict[str, Any]:
     """Probe trained encoders, given to ``flag``, for gold trees of the source side."""
     trees = {}
     for split, sentences in TREES.items():
         name = "valid" if split == "dev" else split
         trees[split] = out / "trees" / f"{split}.conllu"
-        text = (corpus / f"{name}.{SOURCE}.conllu").read_text(encoding="utf-8")
+        text = (args.out / "toy" / f"{name}.{LANGUAGES[0]}.conllu").read_text(encoding="utf-8")
         # an empty line ends each sentence
         kept = "\n\n".join(text.split("\n\n")[:sentences]).rstrip("\n")
         write_whole(trees[split], f"{kept}\n\n")
-    command = ["hyptrans", "probe", "run", "--names", *encoders]
-    command += [word for path in encoders.values() for word in (flag, str(path))]
-    command += [word for name, path in trees.items() for word in (f"--{name}", str(path))]
-    command += [*how, "--out", str(out / "probes")]
-    outputs, inputs = [out / "probes"], [*encoders.values()]
-    steps.run([translation.step(command, PROBE, out, outputs, inputs=inputs)], out)
+    options = ["--steps", str(args.probe_steps), "--seed", str(args.seed), *map(str, how)]
+    probed = translation.probe("probes", out, encoders, trees, options, flag)
     shutil.copyfile(out / "probes" / "report.html", out / "report.html")
-    probed = results.read_json(out / "probes" / "results.json")
+    say(f"pictures of the trees: {out / 'report.html'}")
     tests = {model["name"]: model["test"] for model in probed["models"]}
     return {"name": PROBE, "probe": tests, "signature": probed["signature"]}
 
@@ -168,13 +162,11 @@ def table(found: Results | Mapping[str, Any]) -> str:
 
 
 def _trees(line: Mapping[str, Any]) -> str:
-    rows = [
-        [name, *(None if scores[key] is None else f"{scores[key]:.3f}" for key in METRICS)]
-        for name, scores in line["probe"].items()
-    ]
-    lines = tables.markdown(["encoder", *METRICS.values()], rows)
+    frame = pd.DataFrame.from_dict(line["probe"], orient="index", columns=[*METRICS])
+    frame = frame.rename(columns=METRICS).rename_axis("encoder").reset_index()
+    lines = markdown(frame, dict.fromkeys(METRICS.values(), ".3f"))
     return f"{lines}\n\nTrees of the toy test set, `{line['signature']}`"
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(main, stopped=options.STOPPED))
+    sys.exit(run_command(main))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 from hyptrans.support.errors import UserError, run_command
@@ -37,11 +37,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     contents = "tasks_train_SPLIT.txt and tasks_test_SPLIT.txt, plain or .gz"
     options.add_data(parser, contents, name=FOLDER)
     args = parser.parse_args(argv)
-    if args.data is None and not args.list:
-        raise UserError(
-            "--data is needed: a folder with SCAN, from https://github.com/brendenlake/SCAN"
-        )
-    exact.run(HERE, args, GRID.trainings, cache(partial(sets, args.data)), table)
+    if not args.list:
+        options.given(args.data, "SCAN", "brendenlake/SCAN")
+    exact.experiment(HERE, args, GRID.trainings, partial(sets, args.data), table).run()
 
 
 def sets(data: Path, split: str) -> exact.Sets:
@@ -81,4 +79,4 @@ table = GRID.table
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(main, stopped=options.STOPPED))
+    sys.exit(run_command(main))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 from recipes.common.results import Results
@@ -56,9 +57,6 @@ DROPOUT, DROPOUTS = 0.1, (0.1, 0.2, 0.3)
 SEEDS = 5
 """Seeds of tuned models' final trainings, and of all models at small widths."""
 
-Setting = tuple[float, float]
-"""Rate and dropout."""
-
 
 @dataclass(frozen=True)
 class Training:
@@ -85,58 +83,65 @@ class Training:
 
 def trainings(results: Results) -> list[Training]:
     """Return all trainings known so far; earlier results determine later trainings."""
-    tried = {
-        (stage, model): rate_search(results, stage, model)
-        for stage, models in RATES.items()
-        for model in models
-    }
+    searches = [
+        rate_search(results, stage, model) for stage, models in RATES.items() for model in models
+    ]
+    trials = [one for found in searches for one in found.trials]
     first, later, averaged, widths = [], [], [], []
     for model in TUNED:
-        settings = final_settings(results, model)
-        first += [_final(model, setting) for setting in settings]
-        if best := best_setting(results, model):
-            later += [_final(model, best, seed) for seed in range(2, SEEDS + 1)]
-        if model in AVERAGED_MODELS and settings:
-            of_model = (AVERAGED, model, settings[0][0], FINAL_UPDATES)
-            averaged += [Training(*of_model, seed) for seed in range(1, SEEDS + 1)]
+        found = finals(results, model)
+        first += found
+        if best := best_final(results, model):
+            later += _seeded(best, 2)
+        if found and model in AVERAGED_MODELS:
+            averaged += _seeded(replace(found[0], stage=AVERAGED), 1)
     for model in UNTUNED:
-        trial = tried["rates", model].best
-        if trial and not tried["rates", model].is_open:
-            later.append(_final(model, (trial.rate, UNTUNED_DROPOUT)))
-    for (stage, model), found in tried.items():
-        if stage in WIDTHS and found.best and not found.is_open:
-            of_model = (stage, model, found.best.rate, SHORT_UPDATES)
-            widths += [Training(*of_model, seed) for seed in range(2, SEEDS + 1)]
+        if best := _closed(rate_search(results, "rates", model)):
+            later.append(replace(_final(best), dropout=UNTUNED_DROPOUT))
+    for search_of in searches:
+        if (best := _closed(search_of)) and best.stage in WIDTHS:
+            widths += _seeded(best, 2)
     published = [
         Training(stage, model, PUBLISHED_RATE, PUBLISHED_UPDATES, dropout=PUBLISHED_DROPOUT)
         for stage in PUBLISHED_TEXTS
         for model in PUBLISHED
     ]
-    of_width = [one for (stage, _), x in tried.items() if stage in WIDTHS for one in x.trials]
-    wide = [one for (stage, _), x in tried.items() if stage not in WIDTHS for one in x.trials]
-    finals = [*first, *_by_seed(later), *_by_seed(averaged)]
-    return [*wide, *finals, *published, *of_width, *_by_seed(widths)]
+    by_seed = [one for part in (later, averaged) for one in sorted(part, key=_seed)]
+    wide = [one for one in trials if one.stage not in WIDTHS]
+    narrow = [one for one in trials if one.stage in WIDTHS]
+    return [*wide, *first, *by_seed, *published, *narrow, *sorted(widths, key=_seed)]
 
 
-def _by_seed(several: Iterable[Training]) -> list[Training]:
-    return sorted(several, key=lambda training: training.seed)
+_seed = attrgetter("seed")
+
+
+def _seeded(training: Training, first: int) -> list[Training]:
+    return [replace(training, seed=seed) for seed in range(first, SEEDS + 1)]
+
+
+def _final(training: Training) -> Training:
+    return replace(training, stage="final", updates=FINAL_UPDATES)
+
+
+def _closed(found: Search[Training]) -> Training | None:
+    """Return the best trial of a search that is over."""
+    return None if found.is_open else found.best
 
 
 def rate_search(results: Results, stage: str, model: str) -> Search[Training]:
     """Return the search for a model's rate in a stage of short trainings."""
-    rates, tried = RATES[stage][model], _tried(results, stage, model)
+    rates, known = RATES[stage][model], _perplexities(results)
 
     def trial(rate: float) -> Training:
         return Training(stage, model, rate, SHORT_UPDATES)
 
     def score(training: Training) -> float | None:
-        perplexity = tried.get((training.rate, DROPOUT))
-        return None if perplexity is None else -perplexity
+        return -known[training.name] if training.name in known else None
 
     if len(rates) > 1:
         return search(trial, rates, score)
     only = trial(rates[0])
-    done = score(only) is not None
+    done = only.name in known
     return Search([only], only if done else None, not done)
 
 
@@ -146,7 +151,7 @@ def is_open(results: Results, stage: str, model: str) -> bool:
     That is so while a search is running or if only one rate was tried. Final trainings of a tuned
     model have their own search.
     """
-    if stage == "final" and model in TUNED and best_setting(results, model) is None:
+    if stage == "final" and model in TUNED and best_final(results, model) is None:
         return True
     stages = [stage] if stage in WIDTHS else ["rates", "candidates"]
     searched = [one for one in stages if len(RATES[one].get(model, ())) > 1]
@@ -160,45 +165,36 @@ def of_width(results: Results, stage: str, model: str) -> Results:
     return [x for x in results if (x["stage"], x["model"], x.get("rate")) == wanted]
 
 
-def _final(model: str, setting: Setting, seed: int = 1) -> Training:
-    rate, dropout = setting
-    return Training("final", model, rate, FINAL_UPDATES, seed, dropout)
-
-
-def final_settings(results: Results, model: str) -> list[Setting]:
-    """Return the rates and dropouts known so far of a model's first-seed final trainings.
+def finals(results: Results, model: str) -> list[Training]:
+    """Return the first-seed final trainings known so far of a tuned model.
 
     First come its best rate in short trainings at every dropout, then half that rate at the best
     dropout, because long trainings often need a lower one, and so on while the lowest is the best.
     """
     stage = "rates" if model in RATES["rates"] else "candidates"
-    found = rate_search(results, stage, model)
-    if found.best is None or found.is_open:
+    best = _closed(rate_search(results, stage, model))
+    if best is None:
         return []
-    settings = [(found.best.rate, dropout) for dropout in DROPOUTS]
-    while (chosen := _best(results, model, settings)) and chosen[0] == settings[-1][0]:
-        settings.append((chosen[0] / 2, chosen[1]))
-    return settings
+    found = [replace(_final(best), dropout=dropout) for dropout in DROPOUTS]
+    while (best := _best(results, found)) and best.rate == found[-1].rate:
+        found.append(replace(best, rate=best.rate / 2))
+    return found
 
 
-def best_setting(results: Results, model: str) -> Setting | None:
-    """Return rate and dropout of the lowest validation perplexity, or None until all are tried."""
-    settings = final_settings(results, model)
-    return _best(results, model, settings) if settings else None
+def best_final(results: Results, model: str) -> Training | None:
+    """Return the final training of the lowest validation perplexity, None until all are tried."""
+    found = finals(results, model)
+    return _best(results, found) if found else None
 
 
-def _best(results: Results, model: str, settings: list[Setting]) -> Setting | None:
-    tried = _tried(results, "final", model)
-    return min(settings, key=lambda one: tried[one]) if tried.keys() >= set(settings) else None
+def _best(results: Results, trainings: Sequence[Training]) -> Training | None:
+    known = _perplexities(results)
+    done = all(one.name in known for one in trainings)
+    return min(trainings, key=lambda one: known[one.name]) if done else None
 
 
-def _tried(results: Results, stage: str, model: str) -> dict[Setting, float]:
-    """Return validation perplexity by rate and dropout for a stage's first-seed trainings."""
-    return {
-        (line["rate"], line.get("dropout", DROPOUT)): perplexity_of(line)
-        for line in results
-        if (line["stage"], line["model"], line["seed"]) == (stage, model, 1)
-    }
+def _perplexities(results: Results) -> dict[str, float]:
+    return {line["name"]: perplexity_of(line) for line in results if "valid_perplexity" in line}
 
 
 def perplexity_of(line: Mapping[str, Any]) -> float:

@@ -8,16 +8,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hyptrans.support import tables
+import pandas as pd
+
 from recipes.common import results, seeds
+from recipes.common.corpus import signatures
+from recipes.common.scoring import TOKENS, Column
+from recipes.common.table import markdown, rate
 from recipes.study.plan import AVERAGED, DROPOUT, TWINS, WIDTHS, is_open, perplexity_of
 
 Line = Mapping[str, Any]
 CURVES, SCORED, WIDE = "findings/curves.svg", "findings/bleu.svg", "findings/widths.svg"
 NORMS = "findings/norms.svg"
 """Paths of the pictures, relative to the README."""
-SCORES = {"bleu": "BLEU", "chrf": "chrF", "bleu_lowercased": "BLEU, lower-cased tokens"}
-_HEADER = ("model", "rate", "dropout", "seeds", "parameters", "valid perplexity", *SCORES.values())
+SCORES = (
+    Column("bleu", "BLEU", 5),
+    Column("chrf", "chrF", 5, "chrf"),
+    Column("bleu_lowercased", "BLEU, lower-cased tokens", 5, TOKENS),
+)
+_FORMS = {"parameters": ",.0f", "valid perplexity": ".2f", "p": ".3f"}
 _STAGES = {
     "final": "Final trainings",
     AVERAGED: "Averages of the last five checkpoints",
@@ -90,7 +98,7 @@ def table(lines: Sequence[Line]) -> str:
         found = settings(lines, stage)
         for updates in sorted({one.updates for one in found}, reverse=True):
             rows = [_row(one, lines) for one in found if one.updates == updates]
-            blocks += [f"{title}, {updates:,} updates:", tables.markdown(_HEADER, rows)]
+            blocks += [f"{title}, {updates:,} updates:", markdown(pd.DataFrame(rows), _FORMS)]
         if stage == "final" and any(one.finished for one in found):
             blocks.append(f"![Validation perplexity of the final trainings by update]({CURVES})")
             blocks.append(f"![BLEU of the final trainings, each seed a dot]({SCORED})")
@@ -100,10 +108,7 @@ def table(lines: Sequence[Line]) -> str:
             blocks.append(f"![Validation perplexity by width, each seed a dot]({WIDE})")
     if not blocks:
         return results.NOT_MEASURED
-    signed = dict.fromkeys(
-        f"`{x[key]}`" for s in SCORES for x in lines if (key := f"{s}_signature") in x
-    )
-    about = [CAPTION, results.made_by(lines), f"sacreBLEU: {', '.join(signed)}"]
+    about = [CAPTION, results.made_by(lines), f"sacreBLEU: {signatures(lines, SCORES)}"]
     return "\n\n".join([*blocks, "; ".join(about)])
 
 
@@ -118,12 +123,10 @@ def summary(lines: Sequence[Line]) -> str:
     twin = next((model for model in best if model in TWINS), "")
     scores = {model: one.values("bleu") for model, one in best.items()}
     p = seeds.against(twin, scores)
-    rows = [
-        [*_row(one, lines)[:-1], f"{p[model]:.3f}" if model in p else ""]
-        for model, one in best.items()
-    ]
+    frame = pd.DataFrame([_row(one, lines) for one in best.values()])
+    frame = frame.drop(columns=SCORES[-1].title).assign(p=frame["model"].map(p))
     return (
-        f"{tables.markdown([*_HEADER[:-1], 'p'], rows)}\n\n{CAPTION}; p: of the difference in BLEU "
+        f"{markdown(frame, _FORMS)}\n\n{CAPTION}; p: of the difference in BLEU "
         f"from `{twin}` by permutation of seeds, two-sided, Holm's correction over {len(p)} models"
         f"{seeds.at_least(seeds.floors(p, twin, scores))}; "
         f"{results.made_by([line for one in best.values() for line in one.lines])}"
@@ -131,27 +134,27 @@ def summary(lines: Sequence[Line]) -> str:
 
 
 def _bootstraps(lines: Sequence[Line]) -> list[str]:
-    rows = []
-    for line in lines:
-        if line["stage"] == "bootstrap":
-            interval = "{:+.2f} to {:+.2f}".format(*line["interval"])
-            found = f"{line['difference']:+.2f}", interval, f"{line['p']:.4f}"
-            rows.append([line["model"], line["twin"], *found])
-    header = ["model", "against", "BLEU", "95 %", "p"]
+    found = pd.DataFrame([line for line in lines if line["stage"] == "bootstrap"])
+    if found.empty:
+        return []
+    found["95 %"] = ["{:+.2f} to {:+.2f}".format(*interval) for interval in found["interval"]]
+    found = found.rename(columns={"twin": "against", "difference": "BLEU"})
     about = "Averages, by a bootstrap of seeds and then of sentences, two-sided, not corrected:"
-    return [about, tables.markdown(header, rows, texts=2)] if rows else []
+    columns = found[["model", "against", "BLEU", "95 %", "p"]]
+    return [about, markdown(columns, {"BLEU": "+.2f", "p": ".4f"}, texts=2)]
 
 
-def _row(setting: Setting, lines: Sequence[Line]) -> list[object]:
+def _row(setting: Setting, lines: Sequence[Line]) -> dict[str, Any]:
     """Return a setting's cells; brackets around a rate mean that another may turn out best."""
     shown = setting.stage in (*WIDTHS, "final", AVERAGED)
     searching = shown and is_open(lines, setting.stage, setting.model)
-    rate = f"({setting.rate:g})" if searching else f"{setting.rate:g}"
     lost = len(setting.lines) - len(setting.finished)
-    several = f"{len(setting.lines)}, {lost} diverged" if lost else str(len(setting.lines))
-    asked = [setting.model, rate, f"{setting.dropout:g}", several]
-    if not setting.finished:
-        return [*asked, *[None] * (len(SCORES) + 2)]
-    scores = [seeds.spread(setting.values(key)) for key in SCORES]
-    perplexity = seeds.spread(setting.values("valid_perplexity"), 2)
-    return [*asked, f"{setting.finished[0]['parameters']:,}", perplexity, *scores]
+    row = {
+        "model": setting.model,
+        "rate": rate(setting.rate, searching),
+        "dropout": f"{setting.dropout:g}",
+        "seeds": f"{len(setting.lines)}, {lost} diverged" if lost else len(setting.lines),
+        "parameters": setting.finished[0]["parameters"] if setting.finished else None,
+    }
+    measured = {"valid_perplexity": "valid perplexity", **{one.key: one.title for one in SCORES}}
+    return row | {title: setting.values(key) or None for key, title in measured.items()}

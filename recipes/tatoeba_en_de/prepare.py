@@ -4,6 +4,7 @@
 ``tatoeba_en_de/deu-eng.zip`` in it. Other options go to ``hyptrans prepare text``.
 """
 
+import argparse
 import shlex
 import sys
 from collections.abc import Sequence
@@ -13,17 +14,33 @@ from hyptrans.data.commands.cli import main as prepare
 from hyptrans.data.sources import tatoeba
 from hyptrans.support import flags
 from hyptrans.support.errors import UserError, run_command
+from hyptrans.support.steps import Step
 from recipes.common import options
+from recipes.common.translation import Run, step
 
 TABLE = "tatoeba_en_de/deu-eng.zip"
 SPLIT = "split-both-seed1-2000"
 """Folder in the prepared one with the text of each set, split by the default options."""
 
 
-def command(table: Path, out: Path) -> list[str]:
-    """Return the command that runs this program."""
-    program = ["python", "-m", "recipes.tatoeba_en_de.prepare"]
-    return [*program, "--table", str(table), "--out", str(out)]
+def add_table(parser: argparse.ArgumentParser) -> None:
+    """Add ``--table``."""
+    table = options.default_data(TABLE)
+    parser.add_argument("--table", type=Path, default=table, help="the pairs, plain or zipped")
+
+
+def given(table: Path | None) -> Path:
+    """Return the value of ``--table``; raise ``UserError`` if it is missing."""
+    if table is None:
+        raise UserError("--table is needed: deu-eng.zip from https://www.manythings.org/anki")
+    return table
+
+
+def prepared(run: Run, table: Path) -> Step:
+    """Return the step that runs this program."""
+    command = ["python", "-m", "recipes.tatoeba_en_de.prepare"]
+    command += ["--table", str(table), "--out", str(run.data)]
+    return step(command, "prepare", run.out, [run.data], inputs=[table], resumes=True)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -33,18 +50,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         UserError: the table cannot be used.
     """
     parser = options.script_parser(__doc__, Path(__file__))
-    table = options.default_data(TABLE)
-    add = parser.add_argument
-    add("--table", type=Path, default=table, help="the pairs, plain or zipped")
-    add(
-        "--out", type=Path, default=Path("data/tatoeba_en_de"), help="folder (default: %(default)s)"
-    )
+    add_table(parser)
+    out = Path("data/tatoeba_en_de")
+    parser.add_argument("--out", type=Path, default=out, help="folder (default: %(default)s)")
     options.add_number(parser, "--held-out", 2000, "sentences of valid and of test")
     flags.add_seed(parser, "of the shuffle")
     args, others = parser.parse_known_args(argv)
-    if args.table is None:
-        raise UserError("--table is needed: deu-eng.zip from https://www.manythings.org/anki")
-    pairs = tatoeba.read_table(args.table)
+    pairs = tatoeba.read_table(given(args.table))
     sets, left_out = tatoeba.split(pairs, held_out=args.held_out, seed=args.seed)
     folder = args.out / f"split-both-seed{args.seed}-{args.held_out}"
     tatoeba.write(sets, folder)

@@ -10,14 +10,15 @@ import itertools
 import statistics
 import sys
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
+import pandas as pd
+
 from hyptrans.support.errors import run_command
-from hyptrans.support.tables import markdown
 from recipes.common import exact, options, seeds
 from recipes.common.exact import MODELS, TWINS, Flags, Results, Training, right, size_flags
 from recipes.common.grid import Grid
+from recipes.common.table import markdown
 from recipes.trees.tree import SEED, make_sets, make_tree
 
 HERE = Path(__file__).resolve().parent
@@ -52,7 +53,7 @@ _FLAGS: Flags = {
 def main(argv: Sequence[str] | None = None) -> None:
     """Run all unfinished trainings and write the tables."""
     parser = options.recipe_parser(HERE, __doc__, "--out ~/trees")
-    exact.run(HERE, parser.parse_args(argv), trainings, cache(sets), table)
+    exact.experiment(HERE, parser.parse_args(argv), trainings, sets, table).run()
 
 
 def sets(task: str) -> exact.Sets:
@@ -95,43 +96,36 @@ def table(found: Results) -> str:
 
 def forest(found: Results) -> str:
     """Write exact match on the other trees (means over seeds); no results: empty text."""
-    of_stage = [line for line in found if line.get("stage") == FOREST]
-    rows: list[list[object]] = []
-    p: dict[tuple[str, str], float] = {}
-    for cell in FOREST_CELLS:
-        by_tree = {model: _by_tree(of_stage, cell, model) for model in FOREST_MODELS}
-        twin = GRID.twin(found, cell)
-        for model in FOREST_MODELS:
-            shared = sorted(by_tree[model].keys() & by_tree[twin].keys())
-            pairs = [(by_tree[model][tree], by_tree[twin][tree]) for tree in shared]
-            if model != twin and len(pairs) > 1:
-                p[cell, model] = seeds.sign_flips([one - other for one, other in pairs])
-    p = seeds.holm(p)
-    for cell in FOREST_CELLS:
-        for model in FOREST_MODELS:
-            if scores := [*_by_tree(of_stage, cell, model).values()]:
-                shown = f"{p[cell, model]:.3f}" if (cell, model) in p else ""
-                rows.append([cell, model, len(scores), seeds.spread(scores), shown])
+    rows = [
+        {"width": line["setting"].partition("-")[0], **line, "exact match": right(line, TEST)}
+        for line in found
+        if line.get("stage") == FOREST
+    ]
     if not rows:
         return ""
-    header = ["width", "model", "trees", "exact match", "p"]
+    of = pd.DataFrame(rows).groupby(["width", "model", "task"])["exact match"].agg(list)
+    by_tree = of[of.map(len) == len(TREE_SEEDS)].map(statistics.fmean)
+    p: dict[tuple[str, str], float] = {}
+    shown = [x for x in itertools.product(FOREST_CELLS, FOREST_MODELS) if x in by_tree]
+    for cell, model in shown:
+        twin = GRID.twin(found, cell)
+        if model != twin and (cell, twin) in by_tree:
+            differences = (by_tree[cell, model] - by_tree[cell, twin]).dropna()
+            if len(differences) > 1:
+                p[cell, model] = seeds.sign_flips([*differences])
+    corrected = seeds.holm(p)
+    table = pd.DataFrame(shown, columns=["width", "model"])
+    table["trees"] = [len(by_tree[x]) for x in shown]
+    table["exact match"] = [[*by_tree[x]] for x in shown]
+    table["p"] = [corrected.get(x) for x in shown]
     return (
-        f"{markdown(header, rows, texts=2)}\n\nTen other trees, at the rates of the table above: "
+        f"{markdown(table, {'p': '.3f'}, texts=2)}\n\n"
+        "Ten other trees, at the rates of the table above: "
         "mean ± standard deviation over trees, each the mean of its seeds; p: of the difference "
         "from the twin, by sign flips of the trees' differences, two-sided, Holm's correction over "
         f"the {len(p)} tests of this table."
     )
 
 
-def _by_tree(found: Results, cell: str, model: str) -> dict[str, float]:
-    """Return percent of right answers by tree, for trees whose seeds are all done."""
-    several: dict[str, list[float]] = {}
-    for line in found:
-        if line["model"] == model and line["setting"].startswith(f"{cell}-"):
-            several.setdefault(line["task"], []).append(right(line, TEST))
-    done = {tree: of for tree, of in several.items() if len(of) == len(TREE_SEEDS)}
-    return {tree: statistics.fmean(of) for tree, of in done.items()}
-
-
 if __name__ == "__main__":
-    sys.exit(run_command(main, stopped=options.STOPPED))
+    sys.exit(run_command(main))

@@ -2,11 +2,13 @@
 
 import math
 
+import pytest
 import torch
 
 from hyptrans.geometry import lorentz
-from recipes.common import translation
 from recipes.common.commands import portable
+from recipes.common.settings import Model
+from recipes.common.translation import Run
 from recipes.study.candidates.lorentz_shell import ShellAttention, ShellNorm
 from tests.geometry.helpers import points
 
@@ -57,10 +59,9 @@ def test_heads_of_a_shell_have_one_length_and_their_times_beside_the_width(rng):
     torch.testing.assert_close(shifted, torch.full_like(shifted, shifted.flatten()[0].item()))
 
 
-def test_a_candidate_is_trained_with_its_own_plug_in_and_its_command_names_no_machine(tmp_path):
-    for model in ("lorentz_shell", "sphere"):
-        folder = translation.CANDIDATES
-        own = (folder / f"{model}.py").exists()
-        assert translation.plug_in(model) == (str(folder) if own else "hyptrans")
-    command = portable(["fairseq-train", translation.plug_in("lorentz_shell")], tmp_path)
-    assert command == "fairseq-train recipes/study/candidates"
+@pytest.mark.parametrize(
+    ("model", "plug_in"), [("lorentz_shell", "recipes/study/candidates"), ("sphere", "hyptrans")]
+)
+def test_only_a_candidate_is_trained_with_the_studys_plug_in(tmp_path, model, plug_in):
+    run = Run(tmp_path, Model("a", {"--arch": f"{model}_tiny"}), ("en", "de"), 1, 10)
+    assert portable(["fairseq-train", run.user_dir], tmp_path) == f"fairseq-train {plug_in}"

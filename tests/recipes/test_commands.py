@@ -1,18 +1,16 @@
 """Commands of recipes: how they are recorded, what a log keeps, and who may run one."""
 
 import os
-from types import SimpleNamespace
 
 import pytest
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import take_lock
-from hyptrans.support.steps import run
+from hyptrans.support.steps import Step, run
 from recipes.common import translation
 from recipes.common.commands import execute, portable
-from recipes.common.translation import step
-
-PRINT = "print('first'); print('the last word')"
+from recipes.common.settings import Model
+from recipes.common.translation import Run, step
 
 
 def python(code):
@@ -31,29 +29,22 @@ def test_a_command_is_recorded_without_the_folders_of_the_machine(tmp_path, monk
     ]
 
 
-def test_a_command_is_shown_and_its_output_stays_in_the_log(tmp_path, capsys):
+def test_perplexities_are_shown_and_all_output_stays_in_the_log(tmp_path, capsys):
     log = tmp_path / "logs" / "speak.log"
-    execute(
-        python(PRINT),
-        log,
-        threads=2,
-        progress=lambda line: line.strip() if "last" in line else None,
-    )
-    shown = capsys.readouterr().out
-    assert "$ OMP_NUM_THREADS=2 " in shown
-    assert "speak: the last word" in shown
-    assert "speak: first" not in shown
-    assert log.read_text() == "first\nthe last word\n"
-    execute(python(PRINT), log)
-    assert log.read_text() == "first\nthe last word\n" * 2
+    said = "| valid | epoch 001 | loss 5 | ppl 20.5 | num_updates 300\n"
+    for runs in (1, 2):
+        execute(python(f"print('first'); print({said.strip()!r})"), log)
+        shown = capsys.readouterr().out
+        assert "speak: update 300, valid perplexity 20.5" in shown
+        assert "\nfirst" not in shown
+        assert log.read_text() == f"first\n{said}" * runs
 
 
 def test_a_command_that_fails_names_its_last_word_and_its_log(tmp_path):
     log = tmp_path / "fail.log"
     code = "import sys; sys.exit('fail.py: error: no such file')"
-    with pytest.raises(
-        UserError, match=rf"^fail failed: no such file \(all of its output: {log}\)"
-    ):
+    message = rf"^fail failed: no such file \(all of its output: {log}\)"
+    with pytest.raises(UserError, match=message):
         execute(python(code), log)
 
 
@@ -61,9 +52,9 @@ def test_two_runs_never_execute_one_command_at_the_same_time(tmp_path):
     log = tmp_path / "busy.log"
     lock = take_lock(log.with_suffix(".lock"), log)
     with pytest.raises(UserError, match="another run is at work in"):
-        execute(python(PRINT), log)
+        execute(python("print()"), log)
     os.close(lock)
-    execute(python(PRINT), log)
+    execute(python("print()"), log)
 
 
 def counted(tmp_path, inputs, text="a", *, resumes=False):
@@ -90,10 +81,10 @@ def test_a_step_runs_again_where_its_command_or_the_contents_of_its_inputs_chang
 
 
 def test_checkpoints_without_a_note_are_refused_and_no_training_counts_as_diverged(tmp_path):
-    (tmp_path / "m").mkdir()
-    (tmp_path / "m" / "checkpoint_last.pt").touch()
-    (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "train_m.log").write_text("FloatingPointError: gradients are Nan/Inf\n")
-    run = SimpleNamespace(out=tmp_path, train=lambda model: ["fairseq-train"], threads=1)
+    training = Run(tmp_path, Model("m", {"--arch": "hybonet_tiny"}), ("en", "de"), 1, 10)
+    training.folder.mkdir()
+    (training.folder / "checkpoint_last.pt").touch()
+    training.log("train").parent.mkdir()
+    training.log("train").write_text("FloatingPointError: gradients are Nan/Inf\n")
     with pytest.raises(UserError, match="holds a training by another command"):
-        translation.train(run, SimpleNamespace(name="m"), tmp_path, SimpleNamespace(settings={}))
+        translation.train(training, Step("data", [], lambda: None))

@@ -1,6 +1,7 @@
 """Recipes whose answers are right as a whole: what is counted, chosen and shown."""
 
 import gzip
+import importlib
 import json
 from pathlib import Path
 
@@ -12,7 +13,6 @@ from recipes.cogs import plan, table
 from recipes.common import exact, results
 from recipes.common.commands import portable
 from recipes.scan import __main__ as scan
-from recipes.study import __main__ as study
 from recipes.trees import __main__ as trees
 from recipes.trees import tree
 from tests.real_data import real_data
@@ -75,13 +75,6 @@ def test_every_model_is_searched_and_trained_with_its_seeds_at_its_best_rate():
     long = [(t.setting, t.rate, t.seed) for t in spaces if t.updates == plan.FINAL_UPDATES]
     named = (f"{plan.SETTING}+{space}" for space in ("fixed", "flat"))
     assert long == [(name, 2e-3, seed) for name in named for seed in plan.SPACE_SEEDS]
-
-
-def test_twins_get_sinusoidal_positions_by_fairseqs_own_architecture():
-    flags = {model: plan.rates([], model).trials[0].flags for model in exact.MODELS}
-    for model in exact.MODELS:
-        assert flags[model].get("--arch") == ("transformer" if model in exact.TWINS else None)
-        assert ("--no-encoder-learned-pos" in flags[model]) == (model not in exact.TWINS)
 
 
 def test_the_unread_part_leaves_out_what_settings_are_chosen_by():
@@ -152,32 +145,27 @@ def test_a_final_training_that_diverged_has_no_right_answer_and_stays_in_the_mea
     assert "| 6.4 ± 3.6 |" in table.table(lines)
 
 
-def test_other_curvatures_stand_beside_those_that_are_learned():
+def test_other_curvatures_are_searched_on_at_an_edge_and_stand_beside_those_that_are_learned():
     def score(training):
-        return (60.0 if "flat" in training.setting else 80.0) + training.seed
+        flat = "flat" in training.setting
+        least = 1e-3 if flat else 2e-3
+        return (60.0 if flat else 80.0) + training.seed - 1e3 * abs(training.rate - least)
 
     lines = [x for x in all_done(plan.trainings, score) if x["seed"] < 6]
-    shown = table.spaces(lines)
-    # one of the 56 deals is as far apart on this side: scipy doubles the smaller side
-    assert f"| flat | 0.001 | 3 | 62.0 ± 1.0 | {2 / 56:.3f} |" in shown
-    assert "| learned | 0.001 | 5 | 83.0 ± 1.6 |  |" in shown
-    assert shown in table.table(lines)
-    assert table.spaces(lines[:3]) == ""
-
-
-def test_a_curvature_whose_best_rate_is_at_an_edge_is_searched_on_and_marked_open():
-    def score(training):
-        return 50 - 1e3 * abs(training.rate - (1e-3 if "flat" in training.setting else 2e-3))
-
-    lines = all_done(plan.trainings, score)
     flat = [x for x in lines if x["setting"] == f"{plan.SETTING}+flat"]
     short = [x["rate"] for x in flat if x["updates"] == plan.UPDATES]
     assert sorted(short) == [5e-4, 1e-3, 2e-3, 4e-3]
-    assert "| flat | 0.001 | 3 |" in table.spaces(lines)
+    shown = table.spaces(lines)
+    # one of the 56 deals is as far apart on this side: scipy doubles the smaller side
+    assert f"| flat | 0.001 | 3 | 62.0 ± 1.0 | {2 / 56:.3f} |" in shown
+    assert "| learned | 0.002 | 5 | 83.0 ± 1.6 |  |" in shown
+    assert shown in table.table(lines)
+    assert table.spaces(lines[:3]) == ""
     early = [x for x in lines if x["rate"] != 5e-4]
     assert "| flat | (0.001) | 3 |" in table.spaces(early)
-    named = [t for t in plan.trainings(early) if t.name not in {x["name"] for x in early}]
-    assert [(t.setting, t.rate) for t in named] == [(f"{plan.SETTING}+flat", 5e-4)]
+    named = {t.name: t for t in plan.trainings(early) if t.stage == "curvature"}
+    (left,) = named.keys() - {x["name"] for x in early}
+    assert (named[left].setting, named[left].rate) == (f"{plan.SETTING}+flat", 5e-4)
 
 
 def test_other_trees_are_asked_at_the_grids_best_rates_and_tested_over_trees():
@@ -199,34 +187,30 @@ def test_other_trees_are_asked_at_the_grids_best_rates_and_tested_over_trees():
     assert trees.sets("tree3")["test"] != trees.sets("data")["test"]
 
 
-def test_the_trainings_are_listed_without_the_data(tmp_path, capsys, monkeypatch):
-    monkeypatch.delenv("HYPTRANS_DATA", raising=False)
-    for recipe in (cogs, scan):
-        recipe.main(["--list", "--out", str(tmp_path)])
-        assert "euclidean_prenorm" in capsys.readouterr().out
-        with pytest.raises(UserError, match="--data is needed"):
-            recipe.main(["--out", str(tmp_path)])
-
-
 def test_a_part_of_each_kind_decides_and_a_line_without_three_parts_is_refused(tmp_path):
     lines = [f"s{i}\tf\tkind{i % 2}" for i in range(2 * plan.PER_KIND + 50)]
     with gzip.open(tmp_path / "gen.tsv.gz", "wt") as file:
         file.write("\n".join(lines) + "\n")
-    found = cogs.examples(tmp_path, "gen")
-    assert found[1] == ("s1", "f", "kind1")
-    assert cogs.first_of_each_kind(found) == found[: 2 * plan.PER_KIND]
+    for name in ("train", "dev", "test"):
+        (tmp_path / f"{name}.tsv").write_text("a\tb\tc\n")
+    found = cogs.sets(tmp_path)
+    assert found["gen"][1] == ("s1", "f", "kind1")
+    assert found["gen_dev"] == found["gen"][: 2 * plan.PER_KIND]
     (tmp_path / "dev.tsv").write_text("a\tb\n")
     with pytest.raises(UserError, match=r"dev\.tsv, line 1 is not sentence, form and kind"):
-        cogs.examples(tmp_path, "dev")
+        cogs.sets(tmp_path)
 
 
 def test_answers_of_the_real_data_fit_the_limit_of_length_and_fall_into_kinds():
     data = real_data() / cogs.FOLDER
-    found = cogs.examples(data, "gen")
-    least, more = int(exact._LENGTHS[1]), int(exact._LENGTHS[3])
-    assert all(len(a.split()) <= least * len(q.split()) + more for q, a, _ in found)
-    assert len(cogs.first_of_each_kind(found)) == 21 * plan.PER_KIND
+    sets = cogs.sets(data)
+    assert len(sets["gen_dev"]) == 21 * plan.PER_KIND
     assert len(json.loads((data / cogs.PUBLISHED_FILE).read_text())) == 5
+    splits = scan.sets(real_data() / scan.FOLDER, "length")
+    assert len(splits["test"]) == 3920
+    least, more = int(exact._LENGTHS[1]), int(exact._LENGTHS[3])
+    for found in (sets["gen"], splits["test"]):
+        assert all(len(a.split()) <= least * len(q.split()) + more for q, a, _ in found)
 
 
 def test_the_answer_is_the_path_to_the_lowest_common_ancestor_and_no_pair_is_in_two_sets():
@@ -263,10 +247,6 @@ def test_every_twentieth_command_is_held_out_and_lines_are_commands_and_actions(
     (tmp_path / "tasks_train_x.txt").write_text("run twice\n")
     with pytest.raises(UserError, match="line 1 is not IN: command OUT: actions"):
         scan.examples(tmp_path, "tasks_train_x.txt")
-    found = scan.examples(real_data() / scan.FOLDER, "tasks_test_length.txt")
-    assert len(found) == 3920
-    most, more = int(exact._LENGTHS[1]), int(exact._LENGTHS[3])
-    assert all(len(a.split()) <= most * len(q.split()) + more for q, a, _ in found)
 
 
 @pytest.mark.slow
@@ -274,8 +254,9 @@ def test_a_recipe_runs_from_its_tree_to_its_table_and_goes_on(tmp_path, monkeypa
     monkeypatch.setattr(trees, "UPDATES", 10)
     monkeypatch.setattr(tree, "SIZES", {"train": 300, "valid": 20, "test": 30})
     known = trees.GRID.trainings([])[0]
-    trees.main(["--out", str(tmp_path), "--only", known.name])
-    (line,) = [json.loads(x) for x in (tmp_path / "results.jsonl").read_text().splitlines()]
+    path, options = tmp_path / "results.jsonl", ["--out", str(tmp_path), "--only", known.name]
+    trees.main(options)
+    (line,) = [json.loads(x) for x in path.read_text().splitlines()]
     assert line["name"] == known.name
     assert set(line["exact"]) == {"valid", "test"}
     assert line["curve"][-1][0] == 10
@@ -284,29 +265,40 @@ def test_a_recipe_runs_from_its_tree_to_its_table_and_goes_on(tmp_path, monkeypa
         *("name", "curve", "updates_per_second", "parameters", "exact"),
         *("versions", "cpu_cores", "commit"),
     }
-    before = (tmp_path / "results.jsonl").read_bytes()
-    trees.main(["--out", str(tmp_path), "--only", known.name])
-    assert (tmp_path / "results.jsonl").read_bytes() == before
-    with pytest.raises(UserError, match="--only: no training is called nonsense"):
-        trees.main(["--out", str(tmp_path), "--only", "nonsense"])
+    before = path.read_bytes()
+    trees.main(options)
+    assert path.read_bytes() == before
 
 
-def test_every_recorded_training_that_a_plan_names_is_done(capsys):
-    for recipe, least in ((cogs, 40), (scan, 8), (study, 85), (trees, 200)):
-        recipe.main(["--write-readme", "--list"])
-        assert capsys.readouterr().out.count("  done\n") >= least
+@pytest.mark.parametrize(
+    ("field", "value"), [("rate", 0.5), ("updates", 10), ("seed", 9), ("model", "x")]
+)
+def test_a_line_with_other_settings_than_the_plan_is_no_finished_training(tmp_path, field, value):
+    training = trees.GRID.trainings([])[0]
+    line = {**line_of(training, 50.0), field: value}
+    (tmp_path / "results.jsonl").write_text(json.dumps({"name": "a"}) + "\n" + json.dumps(line))
+    message = rf"results\.jsonl, line 2: {training.name} has {field} {value} where the plan has"
+    with pytest.raises(UserError, match=message):
+        trees.main(["--list", "--out", str(tmp_path)])
 
 
-def test_commands_are_those_of_the_recorded_trainings():
+@pytest.mark.parametrize(
+    ("name", "plan_of", "least"),
+    [
+        ("cogs", plan.trainings, 40),
+        ("scan", scan.GRID.trainings, 8),
+        ("trees", trees.trainings, 200),
+    ],
+)
+def test_every_recorded_training_is_done_and_its_command_the_same(name, plan_of, least, capsys):
     """What is new reproduces what is recorded, word for word but for folders of machines."""
-    recipes = {"cogs": plan.trainings, "trees": trees.trainings, "scan": scan.GRID.trainings}
-    for name, trainings in recipes.items():
-        lines = results.read_lines(RECIPES / name / "results.jsonl")
-        known = {line["name"]: line for line in lines if "command" in line}
-        again = [one for one in trainings(lines) if one.name in known]
-        planned = [x for x in known.values() if x["stage"] not in ("longer", "twin")]
-        assert len(again) > 0.8 * len(planned)
-        for one in again:
-            run, model = exact.run_of(one, Path("out"), threads=1)
-            wanted = known[one.name]["command"].replace(" --cpu", "")
-            assert portable(run.train(model), Path("out")) == wanted
+    importlib.import_module(f"recipes.{name}.__main__").main(["--write-readme", "--list"])
+    assert capsys.readouterr().out.count("  done\n") >= least
+    lines = results.read_lines(RECIPES / name / "results.jsonl")
+    known = {line["name"]: line for line in lines if "command" in line}
+    again = [one for one in plan_of(lines) if one.name in known]
+    planned = [x for x in known.values() if x["stage"] not in ("longer", "twin")]
+    assert len(again) > 0.8 * len(planned)
+    for one in again:
+        wanted = known[one.name]["command"].replace(" --cpu", "")
+        assert portable(exact.run_of(one, Path("out")).train(), Path("out")) == wanted

@@ -3,7 +3,6 @@ import functools
 import math
 import re
 import shlex
-from dataclasses import replace
 
 import pytest
 import torch
@@ -66,23 +65,6 @@ def test_settings_are_printed_for_a_shell(capsys, monkeypatch):
     settings.main()
     (model,) = read_models(RECIPES / "wmt14_en_de", [name])
     assert shlex.split(capsys.readouterr().out) == model.flags_for(200000)
-
-
-@pytest.mark.parametrize("recipe", ["iwslt14_en_de", "wmt14_en_de"])
-def test_settings_of_a_paper_say_how_long_a_model_trains_and_where_they_are_from(recipe):
-    models = read_models(RECIPES / recipe, available(RECIPES / recipe))
-    assert all(model.updates >= 40000 for model in models)
-    sections = re.split(r"^\[(.+)\]\n", (RECIPES / recipe / FILE).read_text(), flags=re.MULTILINE)[
-        1:
-    ]
-    said = {
-        name: text
-        for names, text in zip(sections[::2], sections[1::2], strict=True)
-        for name in names.split()
-        if re.match("# .*(paper|by analogy|as .*twin|OpenNMT)", text)
-    }
-    wanting = [m.name for m in models if m.name not in said and "prenorm" not in m.name]
-    assert not wanting
 
 
 @pytest.mark.parametrize(
@@ -165,17 +147,6 @@ def test_prenorm_twin_is_trained_as_the_twin(recipe, name):
     assert args["arch"] == twin["arch"].replace("euclidean", "euclidean_prenorm")
 
 
-def test_every_recipe_has_a_prenorm_twin_of_every_size_of_a_twin():
-    twins = {
-        pair
-        for pair in CONFIGURATIONS
-        if re.match("euclidean_(?!prenorm|postnorm)|euclidean$", pair[1])
-    }
-    prenorm = {(recipe, name.replace("_prenorm", "")) for recipe, name in PRENORM}
-    assert prenorm - {("study", "published_euclidean")} == twins
-    assert {recipe for recipe, _ in PRENORM} == set(RECIPE_NAMES)
-
-
 SETTINGS = """
 [*]
 lr = 1
@@ -213,13 +184,6 @@ def test_sections_hold_for_the_models_that_they_name_and_the_last_one_goes_first
     assert second.updates == 5
 
 
-def test_a_number_of_updates_that_nobody_gave_is_asked_for(recipe):
-    (recipe / FILE).write_text("[a]\nlr = 1\n", encoding="utf-8")
-    (model,) = read_models(recipe, ["a"])
-    with pytest.raises(UserError, match=r"models\.ini names no max-update of a: give --updates"):
-        assert model.updates
-
-
 @pytest.mark.parametrize(
     ("names", "message"),
     [
@@ -230,6 +194,10 @@ def test_a_number_of_updates_that_nobody_gave_is_asked_for(recipe):
 def test_a_model_without_settings_is_an_error(recipe, names, message):
     with pytest.raises(UserError, match=message):
         read_models(recipe, names)
+    (recipe / FILE).write_text("[a]\nlr = 1\n", encoding="utf-8")
+    (model,) = read_models(recipe, ["a"])
+    with pytest.raises(UserError, match=r"models\.ini names no max-update of a: give --updates"):
+        assert model.updates
 
 
 @pytest.mark.parametrize("name", exact.MODELS)
@@ -240,10 +208,9 @@ def test_flags_of_exact_tasks_are_understood_and_make_a_model(recipe, name):
         "trees": lambda: trees._training(name, "d16", 1e-2),
         "scan": lambda: scan._training(name, "length", 1e-3),
     }[recipe]()
-    run, model = exact.run_of(training, RECIPES, threads=1)
+    run = exact.run_of(training, RECIPES)
     # candidates are registered already
-    run = replace(run, user_dir="hyptrans")
-    words = ["data-bin", *run.train(model)[2:]]
+    words = ["data-bin", "--user-dir", "hyptrans", *run.train()[4:]]
     parser = options.get_training_parser()
     args = options.parse_args_and_arch(parser, words, modify_parser=None)
     with torch.device("meta"):

@@ -1,13 +1,11 @@
 """The recipe of probes: sentences to parse, its tables, and what is missing."""
 
-import os
 from functools import partial
 
 import pytest
 
 from hyptrans.support.errors import UserError
 from recipes.probing import sentences, tables
-from tests.recipes.scripts import run_script
 
 
 def texts(folder, ranges):
@@ -77,18 +75,3 @@ def test_a_table_has_every_figure_with_its_spread_and_the_papers_beside_parses()
     assert sum(line.startswith("| linear chain | ") for line in lines) == 2
     assert any("training text, those of the test set too" in line for line in lines)
     assert "which no encoder has seen" in tables.table(found | {"held_out": True})
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "--data is needed: a folder with tatoeba_en_de/deu-eng.zip"),
-        (["--data", "none"], "--data: none/ud_english_ewt/en_ewt-ud-train.conllu.gz is missing"),
-    ],
-)
-def test_what_is_missing_is_named_before_any_work(tmp_path, words, message):
-    environment = {key: value for key, value in os.environ.items() if key != "HYPTRANS_DATA"}
-    done = run_script("probing", *words, "--out", str(tmp_path / "out"), env=environment)
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith(f"error: {message}")
-    assert not (tmp_path / "out").exists()

@@ -1,5 +1,6 @@
 """Recipes of a corpus: from a command to a table, and what is missing is named before any work."""
 
+import importlib
 import json
 import os
 import re
@@ -79,12 +80,6 @@ def test_it_runs_without_fairseq_by_the_other_trainer(tmp_path):
     assert "<svg" in (out / "hyptrans" / "report.html").read_text(encoding="utf-8")
 
 
-def test_options_of_recorded_trainings_are_refused_to_the_other_trainer(tmp_path):
-    with pytest.raises(UserError, match=r"^--average goes with --trainer fairseq"):
-        main(["--trainer", "hyptrans", "--average", "2", "--out", str(tmp_path / "out")])
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.slow
 def test_both_models_learn_the_toy_language(tmp_path):
     run = quickstart(tmp_path)
@@ -105,26 +100,36 @@ def test_an_extra_that_is_missing_is_named_before_any_work(tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("recipe", "words", "message"),
     [
-        ([], "--data is needed: a folder with Multi30k task 1"),
-        (["--data", "there"], "--data: there/train.de and train.de.gz are both missing"),
-        (["--data", "there", "--archs", "nothing"], "--data: there/train.de and"),
+        ("multi30k_en_de", [], "--data is needed: a folder with Multi30k task 1"),
+        (
+            "multi30k_en_de",
+            ["--data", "there", "--archs", "nothing"],
+            "--data: there/train.de and train.de.gz are both missing",
+        ),
+        ("quickstart", ["--archs", "nothing_tiny"], "--archs: no settings for nothing_tiny; this"),
+        (
+            "quickstart",
+            ["--trainer", "hyptrans", "--average", "2"],
+            "--average goes with --trainer fairseq",
+        ),
+        ("probing", [], "--data is needed: a folder with tatoeba_en_de/deu-eng.zip"),
+        ("probing", ["--data", "there"], "--data: there/ud_english_ewt/en_ewt-ud-train.conllu.gz"),
+        ("tatoeba_en_de", [], "--table is needed: deu-eng.zip"),
+        ("cogs", [], "--data is needed"),
+        ("scan", [], "--data is needed"),
+        ("trees", ["--only", "nonsense"], "--only: no training is called nonsense; --list names"),
     ],
 )
-def test_what_is_missing_is_named_before_any_work(tmp_path, monkeypatch, words, message):
+def test_what_is_missing_is_named_before_any_work(tmp_path, monkeypatch, recipe, words, message):
     monkeypatch.delenv("HYPTRANS_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "train.en").write_text("a\n", encoding="utf-8")
+    main = importlib.import_module(f"recipes.{recipe}.__main__").main
     with pytest.raises(UserError, match=f"^{message}"):
-        multi30k([*words, "--out", "out"])
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_model_without_settings_is_named_before_any_work(tmp_path):
-    with pytest.raises(UserError, match=r"^--archs: no settings for nothing_tiny; this recipe has"):
-        main(["--archs", "nothing_tiny", "--out", str(tmp_path / "out")])
+        main([*words, "--out", "out"])
     assert not (tmp_path / "out").exists()
 
 

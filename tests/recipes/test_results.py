@@ -11,7 +11,7 @@ from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
 
 from hyptrans.support.errors import UserError
 from recipes import tables
-from recipes.common import results, scoring, translation
+from recipes.common import results, scoring
 from recipes.common.settings import Model
 from recipes.common.translation import Run
 from recipes.quickstart.__main__ import CORPUS
@@ -98,73 +98,49 @@ def test_a_table_of_a_corpus_has_a_row_a_training():
     assert CORPUS.table([]) == results.NOT_MEASURED
 
 
-OUTPUT = """\
-S-1\tb a
-T-1\tthe cat sat down.
-H-1\t-0.5\tthe cat sat up.
-D-1\t-0.5\tthe cat sat up.
-P-1\t-0.1 -0.2
-D-0\t-0.3\ta dog, a bird and a fox.
-D-2\t-9.9\t
-Generate test with beam=4: BLEU = 12.34
-"""
-
-
-@pytest.fixture
-def output(tmp_path):
-    path = tmp_path / "generate-test.txt"
-    path.write_text(OUTPUT, encoding="utf-8")
-    return path
-
-
-def write_references(tmp_path, *lines):
-    path = tmp_path / "test.de"
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return path
-
-
-def test_a_score_is_that_of_a_hand_count_and_has_a_signature(output, tmp_path):
-    references = ("a dog, a bird and a fox.", "the cat sat down.", "nothing")
-    found = scoring.score("bleu", output, write_references(tmp_path, *references))
+def test_a_score_is_that_of_a_hand_count_and_has_a_signature(tmp_path):
+    output, references = tmp_path / "generate-test.txt", tmp_path / "test.de"
+    lines = ["S-1\tb a", "T-1\tthe cat sat down.", "H-1\t-0.5\tthe cat sat up."]
+    lines += ["D-1\t-0.5\tthe cat sat up.", "D-0\t-0.3\ta dog, a bird and a fox.", "D-2\t-9.9\t"]
+    output.write_text("\n".join([*lines, "Generate test with beam=4: BLEU = 12.34\n"]))
+    references.write_text("a dog, a bird and a fox.\nthe cat sat down.\nnothing\n")
+    found = scoring.score("bleu", output, references)
     # 14 tokens against 15; of their n-grams 13/14, 10/12, 8/10 and 6/8 are in the reference
     product = 13 / 14 * 10 / 12 * 8 / 10 * 6 / 8
     expected = 100 * product**0.25 * 2.718281828459045 ** (1 - 15 / 14)
     assert found.value == pytest.approx(expected, abs=0.006)
     assert found.signature.startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
+    references.write_text("a\nb\n")
     with pytest.raises(UserError, match="3 translations for 2 lines"):
-        scoring.score("bleu", output, write_references(tmp_path, "a", "b"))
+        scoring.score("bleu", output, references)
 
 
-def run(tmp_path, **fields):
-    return Run(tmp_path, "en", "de", seed=1, updates=1500, threads=1, **fields)
+MODEL = Model("m", {"--arch": "hybonet_tiny", "--total-num-update": "{updates}"})
 
 
 def value(command, flag):
     return command[command.index(flag) + 1]
 
 
-MODEL = Model("m", {"--arch": "hybonet_tiny", "--total-num-update": "{updates}"})
-
-
-def test_the_last_checkpoint_translates(tmp_path):
-    plain = run(tmp_path).train(MODEL)
-    assert value(plain, "--total-num-update") == "1500"
-    assert "--save-interval-updates" not in plain
-    every = run(tmp_path, save_every=1000)
-    assert value(every.train(MODEL), "--save-interval-updates") == "1000"
-    assert value(every.train(MODEL), "--keep-interval-updates") == "1"
-    assert value(every.generate("m", (5, "test")), "--path").endswith("/m/checkpoint_last.pt")
-
-
-@pytest.mark.parametrize(("save_every", "every"), [(0, "30"), (1000, "30"), (20, "20")])
-def test_an_average_is_of_checkpoints_that_the_training_keeps(tmp_path, save_every, every):
-    of_five = run(tmp_path, averaged=5, save_every=save_every)
-    assert value(of_five.train(MODEL), "--save-interval-updates") == every
-    assert value(of_five.train(MODEL), "--keep-interval-updates") == "5"
-    average = str(tmp_path / "m" / "average.pt")
-    assert value(of_five.average("m"), "--last") == "5"
-    assert value(of_five.average("m"), "--out") == average
-    assert value(of_five.generate("m", (5, "test")), "--path") == average
+@pytest.mark.parametrize(
+    ("averaged", "save_every", "every"),
+    [(1, 0, None), (1, 1000, "1000"), (5, 0, "30"), (5, 1000, "30"), (5, 20, "20")],
+)
+def test_the_last_checkpoint_or_an_average_of_those_kept_translates(
+    tmp_path, averaged, save_every, every
+):
+    fields = {"save_every": save_every, "averaged": averaged}
+    run = Run(tmp_path, MODEL, ("en", "de"), 1, 1500, **fields)
+    train = run.train()
+    assert value(train, "--total-num-update") == "1500"
+    assert ("--save-interval-updates" in train) == bool(every)
+    if every:
+        assert value(train, "--save-interval-updates") == every
+        assert value(train, "--keep-interval-updates") == str(averaged)
+    path = str(tmp_path / "m" / ("average.pt" if averaged > 1 else "checkpoint_last.pt"))
+    assert value(run.average(), "--last") == str(averaged)
+    assert value(run.average(), "--out") == path
+    assert value(run.generate((5, "test")), "--path") == path
 
 
 @pytest.mark.parametrize("perplexity", [9.25, 741455.0, 1.48291e6, math.inf])
@@ -174,10 +150,10 @@ def test_perplexities_are_read_as_fairseq_writes_them(tmp_path, caplog, perplexi
         SimpleProgressBar([], epoch=1).print(stats, tag="valid")
     log = tmp_path / "validate.log"
     log.write_text(f"2026-01-01 | INFO | {caplog.records[-1].name} | {caplog.messages[-1]}\n")
-    assert translation.perplexity(log) == perplexity
+    assert scoring.perplexity(log) == perplexity
     # JSON has no word for what is infinite, and a picture no place
     points = [(150, perplexity)] if math.isfinite(perplexity) else []
-    assert translation.course(log)["curve"] == points
+    assert scoring.course(log)["curve"] == points
 
 
 @pytest.mark.parametrize(
@@ -193,4 +169,4 @@ def test_a_training_diverged_if_that_is_what_ended_it(tmp_path, last, diverged):
     log = tmp_path / "train.log"
     before = "| valid | epoch 001 | valid on 'valid' subset | loss 2000 | ppl inf | num_updates 150"
     log.write_text(f"{before}\n{last}\n\n", encoding="utf-8")
-    assert translation.diverged(log) is diverged
+    assert scoring.diverged(log) is diverged

@@ -103,7 +103,8 @@ def test_a_permutation_test_counts_all_deals_with_means_as_far_apart():
         for deal in itertools.combinations(scores, 4)
     ]
     assert seeds.permutation(some, others) == pytest.approx(2 * sum(above) / len(above))
-    assert seeds.floor(4, 3) == pytest.approx(2 / 35)
+    scores = {"a": some, "twin": others}
+    assert seeds.floors({"a": 1.0}, "twin", scores) == pytest.approx([2 / 35])
 
 
 def test_a_permutation_test_of_many_seeds_gives_the_same_p_each_time():
@@ -113,7 +114,8 @@ def test_a_permutation_test_of_many_seeds_gives_the_same_p_each_time():
     assert [seeds.permutation(some, others) for _ in range(3)] == [first] * 3
     # 8 against 8 are 12,870 deals, all of which are counted
     assert seeds.permutation(range(8), range(8, 16)) == pytest.approx(2 / math.comb(16, 8))
-    assert seeds.floor(15, 15) == pytest.approx(2e-5)
+    scores = {"a": some, "twin": others}
+    assert seeds.floors({"a": 1.0}, "twin", scores) == pytest.approx([2e-5])
 
 
 def test_sign_flips_count_all_signs_with_a_mean_as_far_from_0():

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from hyptrans.support.errors import UserError
-from recipes.common import commands, results, translation
+from recipes.common import commands, experiment, results, scoring, translation
 from recipes.common.commands import portable
 from recipes.common.settings import FILE
 from recipes.multi30k_en_de import __main__ as multi30k
@@ -78,7 +78,7 @@ def test_final_rates_go_down_while_the_lowest_is_best_and_seeds_wait_for_that():
     assert "| euclidean_prenorm | 0.0025 | 0.2 | 5 |" in table.summary(found)
     # the lowest that was tried is the best so far
     early = [x for x in found if x["rate"] > 1.25e-3 and x["seed"] == 1]
-    assert plan.best_setting(early, "euclidean_prenorm") is None
+    assert plan.best_final(early, "euclidean_prenorm") is None
     named = [
         t for t in plan.trainings(early) if (t.stage, t.model) == ("final", finals[0]["model"])
     ]
@@ -87,30 +87,28 @@ def test_final_rates_go_down_while_the_lowest_is_best_and_seeds_wait_for_that():
     assert "| euclidean_prenorm | (0.005) | 0.2 | 1 |" in table.table(early)
 
 
-def test_a_model_that_the_plan_no_longer_has_was_tried_at_one_rate_alone():
-    assert "| one_time | (0.01) |" in table.table([final("one_time", 1, 8.0)])
-
-
 def test_at_small_widths_seeds_follow_at_the_best_rate_and_flags_say_the_width():
     found = [t for t in plan.trainings(all_done(perplexity_of)) if t.stage == "d16"]
     of_model = [(t.rate, t.seed) for t in found if t.model == "hybonet"]
     assert of_model[:4] == [(rate, 1) for rate in plan.RATES["d16"]["hybonet"]]
     assert of_model[4:] == [(2e-2, seed) for seed in range(2, plan.SEEDS + 1)]
-    flags = study._model(found[0]).flags
+    flags = study._run_of(found[0], Path("out")).model.flags
     for side in ("encoder", "decoder"):
         assert flags[f"--{side}-embed-dim"] == "16"
         assert flags[f"--{side}-ffn-embed-dim"] == "64"
-    assert "--encoder-embed-dim" not in study._model(replace(found[0], stage="final")).flags
+    wide = study._run_of(replace(found[0], stage="final"), Path("out"))
+    assert "--encoder-embed-dim" not in wide.model.flags
 
 
-def test_commands_are_those_of_the_recorded_trainings():
+def test_every_recorded_training_is_done_and_its_command_the_same(capsys):
+    study.main(["--write-readme", "--list"])
+    assert capsys.readouterr().out.count("  done\n") >= 85
     recorded = results.read_lines(RECIPES / "study" / "results.jsonl")
     known = {x["name"]: x["command"] for x in recorded if "command" in x}
     again = [one for one in plan.trainings(recorded) if one.name in known]
     assert len(again) > 85
-    args = study.options.recipe_parser(study.HERE, None, "").parse_args(["--out", "out"])
     for one in again:
-        command = portable(study._run_of(one, args).train(study._model(one)), Path("out"))
+        command = portable(study._run_of(one, Path("out")).train(), Path("out"))
         wanted = known[one.name].removeprefix("OMP_NUM_THREADS=1 ").replace(" --cpu", "")
         for old, new in RENAMED.items():
             wanted = wanted.replace(old, new)
@@ -144,6 +142,8 @@ def test_final_trainings_are_one_row_a_setting_with_mean_and_spread_the_best_fir
     assert shown[3].startswith("| euclidean_prenorm | (0.01) | 0.1 | 2 | 1,500 | 9.00 ± 1.41 |")
     assert shown[4] == "| hvt | (0.01) | 0.1 | 1, 1 diverged |  |  |  |  |  |"
     assert table.table([]) == table.summary([]) == results.NOT_MEASURED
+    # a model that the plan no longer has was tried at one rate alone
+    assert "| one_time | (0.01) |" in table.table([final("one_time", 1, 8.0)])
 
 
 def test_the_best_setting_by_its_first_seed_stands_for_a_model():
@@ -172,20 +172,17 @@ def test_the_summary_has_p_by_seeds_its_floor_and_the_commits():
 def test_averages_are_compared_once_all_seeds_are_there_and_shown(tmp_path, monkeypatch):
     found = all_done(perplexity_of)
     averaged = [t for t in plan.trainings(found) if t.stage == plan.AVERAGED]
-    args = study.options.recipe_parser(study.HERE, None, "").parse_args(["--out", str(tmp_path)])
-    run = study._run_of(averaged[0], args)
-    run.references().parent.mkdir(parents=True)
-    run.references().write_text("ein alter Hund rennt\n" * 5)
+    references = study._run_of(averaged[0], tmp_path).references
+    references.parent.mkdir(parents=True)
+    references.write_text("ein alter Hund rennt\n" * 5)
     monkeypatch.setattr(study.bootstrap, "SAMPLES", 50)
     for training in averaged:
-        assert [*study._compared(found, args)] == []
-        output = run.output(training.name, study.SEARCH)
+        assert [*study._compared(found, tmp_path)] == []
+        output = study._run_of(training, tmp_path).output(study.SEARCH)
         output.parent.mkdir()
-        words = (
-            "ein alter Hund rennt" if training.model == "hybonet_plus" else "ein alter Hund lief"
-        )
-        output.write_text("".join(f"D-{i}\t-1\t{words}\n" for i in range(5)))
-    several = [*study._compared(found, args)]
+        last = "rennt" if training.model == "hybonet_plus" else "lief"
+        output.write_text("".join(f"D-{i}\t-1\tein alter Hund {last}\n" for i in range(5)))
+    several = [*study._compared(found, tmp_path)]
     assert {(x["model"], x["twin"]) for x in several} == {
         ("hybonet_plus", twin) for twin in plan.TWINS[:2]
     }
@@ -226,30 +223,30 @@ def test_a_log_of_several_parts_gives_one_curve(tmp_path):
     parts = [inner.format(1.5, 50, 40), valid.format(30.5, 150), valid.format(20.5, 300)]
     log.write_text("".join([*parts, inner.format(2.5, 200, 90), valid.format(20.1, 300)]))
     course = {"curve": [(150, 30.5), (300, 20.1)], "updates_per_second": 2.0}
-    assert translation.course(log) == course
-    assert translation.seconds(log) == 90
+    assert scoring.course(log) == course
+    assert scoring.seconds(log) == 90
 
 
 def test_a_result_that_another_process_had_first_is_not_added(tmp_path, monkeypatch):
     line = line_of(Training("rates", "hybonet", 5e-3, 600), 9.0)
 
-    def run(training, args):
+    def train(run, data):
         (tmp_path / "results.jsonl").write_text(json.dumps(line) + "\n")
-        return dict(line)
+        return {}, False
 
-    monkeypatch.setattr(study, "_score", run)
+    monkeypatch.setattr(translation, "train", train)
+    without_data(monkeypatch)
     study.main(["--out", str(tmp_path), "--only", line["name"]])
     assert len(results.read_lines(tmp_path / "results.jsonl")) == 1
-    with pytest.raises(
-        UserError, match=r"^--only: no training is called nothing; --list names all"
-    ):
-        study.main(["--only", "nothing", "--out", str(tmp_path)])
-
-
-def test_a_damaged_line_of_results_is_named(tmp_path):
     (tmp_path / "results.jsonl").write_text('{"name": "a"}\n{"name":\n')
     with pytest.raises(UserError, match=r"results\.jsonl, line 2 is no JSON object"):
         results.read_lines(tmp_path / "results.jsonl")
+
+
+def without_data(monkeypatch):
+    """Let a study begin without a corpus."""
+    monkeypatch.setattr(multi30k, "files", lambda data: {})
+    monkeypatch.setattr(experiment.steps, "run", lambda steps, folder: None)
 
 
 @pytest.fixture
@@ -268,7 +265,8 @@ def corpus(tmp_path, monkeypatch):
     (tmp_path / FILE).write_text(settings + small)
     monkeypatch.setattr(study, "HERE", tmp_path)
     monkeypatch.setattr(study, "SAVE_EVERY", 4)
-    monkeypatch.setattr(multi30k, "VOCABULARY", 36)
+    text = ("--raw-text", "--bpe", "sentencepiece", "--vocab-size", "36")
+    monkeypatch.setattr(study, "TEXTS", study.TEXTS | {"": text})
     return data
 
 
@@ -276,7 +274,6 @@ def corpus(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("whole", "folder"),
     [
-        (Training("rates", "hybonet", 1e-2, 12), "data"),
         (Training("averaged", "hybonet_plus", 1e-2, 12), "data"),
         (Training("lowercased", "published_euclidean_prenorm", 1e-2, 12), "lowercased/data"),
     ],
@@ -328,9 +325,8 @@ def test_a_training_that_diverged_is_a_line_without_scores(tmp_path, monkeypatch
         log.write_text("FloatingPointError: gradients are Nan/Inf\n")
         raise UserError("train failed")
 
-    monkeypatch.setattr(multi30k, "files", lambda data: {})
+    without_data(monkeypatch)
     monkeypatch.setattr(translation, "execute", execute)
-    monkeypatch.setattr(study.steps, "run", lambda steps, folder: None)
     monkeypatch.setattr(study, "trainings", lambda lines: [Training("rates", "hvt", 9.0, 12)])
     study.main(["--out", str(tmp_path)])
     (line,) = results.read_lines(tmp_path / "results.jsonl")

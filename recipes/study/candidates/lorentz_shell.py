@@ -137,7 +137,7 @@ class ShellAttention(Attention):
         )
         self.tau = nn.Parameter(torch.tensor((space + 1) ** 0.5))
         self.out = linear(space, space)
-        self.norm: nn.Module = ShellNorm(c=c, dropout=dropout)
+        self.norm = ShellNorm(c=c, dropout=dropout)
 
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
         if self.attention_dropout and self.training:
@@ -168,10 +168,10 @@ class ShellFeedForward(nn.Module):
     def __init__(self, space: int, inner: int, *, c: float, dropout: float) -> None:
         super().__init__()
         self.c = c
-        self.expand: nn.Module = linear(space, inner)
+        self.expand = linear(space, inner)
         self.contract = linear(inner, space)
         self.log_length = nn.Parameter(torch.tensor(INNER_LOG_SCALE))
-        self.norm: nn.Module = ShellNorm(c=c, dropout=dropout)
+        self.norm = ShellNorm(c=c, dropout=dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         unit = F.normalize(self.expand(x), dim=-1, eps=LEAST_LENGTH)
@@ -189,33 +189,23 @@ class ShellConfig(LorentzConfig):
 class ShellParts(Parts):
     """Parts whose states have ``width`` space coordinates plus the time."""
 
-    positions_type: type[nn.Module] = ShellPositions
-    attention_type: type[Attention] = ShellAttention
-    feed_forward_type: type[nn.Module] = ShellFeedForward
-    logits_type = LorentzLogits
-
     def embedding(self, num_embeddings: int, padding_idx: int) -> LorentzEmbedding:
+        options = {"c": self.cfg.curvature, "storage": self.cfg.embedding_storage}
         return LorentzEmbedding(
-            num_embeddings,
-            self.side.width + 1,
-            padding_idx=padding_idx,
-            c=self.cfg.curvature,
-            storage=self.cfg.embedding_storage,
+            num_embeddings, self.side.width + 1, padding_idx=padding_idx, **options
         )
 
     def positions(self, *, before: Any) -> nn.Module:
-        return self.make_positions(self.positions_type, c=self.cfg.curvature)
+        return self.make_positions(ShellPositions, c=self.cfg.curvature)
 
     def attention(self, role: Role, *, before: Any) -> Attention:
-        return self.make_attention(self.attention_type, role, c=self.cfg.curvature)
+        return self.make_attention(ShellAttention, role, c=self.cfg.curvature)
 
     def feed_forward(self, *, before: Any) -> nn.Module:
-        return self.make_feed_forward(self.feed_forward_type, c=self.cfg.curvature)
+        return self.make_feed_forward(ShellFeedForward, c=self.cfg.curvature)
 
-    def logits(
-        self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any
-    ) -> LorentzLogits:
-        return self.logits_type(tied or self.embedding(num_embeddings, padding_idx))
+    def logits(self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any) -> nn.Module:
+        return LorentzLogits(tied or self.embedding(num_embeddings, padding_idx))
 
     def space(self, part: Any) -> Space:
         return Space("lorentz", self.cfg.curvature)
