@@ -98,14 +98,14 @@ class Corpus:
             seconds = scoring.seconds(run.log("train"))
             return {"train_seconds": seconds, **translation.score_columns(run, self.columns)}
 
-        made = Experiment(
-            self.recipe,
-            args,
-            lambda lines: plan,
-            lambda training: (training.run, prepare(training.run)),
-            score,
-            table or self.table,
-        )
+        def begin(training: Training) -> tuple[Run, Step]:
+            return training.run, prepare(training.run)
+
+        made = Experiment(self.recipe, args, lambda lines: plan, begin, score, table or self.table)
+        if not args.list:
+            # what follows the trainings reads the folders of those that are done, too
+            for one in plan:
+                translation.require_same(*begin(one))
         return made, runs if made.run() else {}
 
     def table(self, found: Results) -> str:
