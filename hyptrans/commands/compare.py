@@ -7,6 +7,7 @@ from pathlib import Path
 from hyptrans.evaluation import scores, significance
 from hyptrans.support import tables
 from hyptrans.support.errors import UserError
+from hyptrans.support.files import short_names
 
 _MOST_SAMPLES = 100_000
 """Most resamplings of the test set; this many fit into memory."""
@@ -18,15 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kind = scores.TRANSLATIONS_HELP
     add("first", type=Path, metavar="A.out", help=kind)
     add("second", type=Path, metavar="B.out", help=f"{kind}, of the system to compare with A")
-    add("references", type=Path, metavar="REF", help="raw references, one a line")
-    scores.add_tokenize(parser)
-    add(
-        "--samples",
-        type=int,
-        default=significance.SAMPLES,
-        metavar="N",
-        help="resamplings of the test set (default: %(default)s)",
-    )
+    scores.add_references(parser)
+    about = "resamplings of the test set (default: %(default)s)"
+    add("--samples", type=int, default=significance.SAMPLES, metavar="N", help=about)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -37,27 +32,20 @@ def main(args: argparse.Namespace) -> None:
     """
     if not 2 <= args.samples <= _MOST_SAMPLES:
         raise UserError(f"--samples must be 2 to {_MOST_SAMPLES:,}, got {args.samples}")
-    references = scores.read_references(args.references)
-    systems = []
-    for path in (args.first, args.second):
-        systems.append(scores.read_translations(path))
-        scores.check_lengths(systems[-1], path, references, args.references)
-    tokenize = scores.tokenizer_of(args.references, references, args.tokenize)
-    found = significance.compare(
-        systems[0], systems[1], references, samples=args.samples, tokenize=tokenize
-    )
-    names = [args.first.name, args.second.name]
-    if names[0] == names[1]:
-        # fairseq-generate gives all its files the same name
-        names = [str(args.first), str(args.second)]
+    paths = (args.first, args.second)
+    systems, references, tokenize = scores.read(paths, args.references, args.tokenize)
+    first, second = systems
+    found = significance.compare(first, second, references, samples=args.samples, tokenize=tokenize)
+    # fairseq-generate gives all its files the same name
+    names = short_names(map(str, paths))
+    shown_names = [tables.escaped(names[str(path)]) for path in paths]
     rows = []
     for one in found:
         shown = [f"{v:.2f} ± {i:.2f}" for v, i in zip(one.values, one.intervals, strict=True)]
         difference = one.values[1] - one.values[0]
         rows.append([one.metric, *shown, f"{difference:+.2f}", f"{one.p:.4f}"])
-    table = tables.markdown(
-        ["metric", *map(tables.escaped, names), "difference", "p, one-sided"], rows
-    )
+    header = ["metric", *shown_names, "difference", "p, one-sided"]
+    table = tables.markdown(header, rows)
     signatures = (f"{one.metric}: `{one.signature}`" for one in found)
     differing = found[0].differing
     sys.stdout.write("\n".join([table, "", *signatures, ""]))

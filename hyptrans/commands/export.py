@@ -4,31 +4,25 @@ import argparse
 import dataclasses
 import shlex
 import sys
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from hyptrans.commands.text_options import add_text_arguments, n_best, subword_models
-from hyptrans.inference.load import MODEL_HELP, locate, read
-from hyptrans.inference.plugin import add_user_dir
+from hyptrans.commands.text_options import add_model, n_best, sources
+from hyptrans.inference.load import locate, read
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
-from hyptrans.support.flags import add_data, add_out
+from hyptrans.support.flags import add_out
 from hyptrans.support.logs import quiet
 
 if TYPE_CHECKING:
-    from hyptrans.inference.contents import Contents
     from hyptrans.inference.translator import Translator
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add = parser.add_argument
-    add("model", metavar="MODEL", help=MODEL_HELP)
-    add_data(parser)
-    add_user_dir(parser)
     add_out(parser, "folder to write", folder=True, required=True)
     about = "of the stored parameters (default: half, or that of the model folder)"
     add("--precision", choices=("half", "full"), help=about)
@@ -44,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--dataset", metavar="TEXT", help="what it was trained on, for the card")
     add("--license", metavar="ID", help="of the parameters, for the card, such as cc-by-4.0")
     add("--name", metavar="TEXT", help="title of the card (default: name of the folder)")
-    add_text_arguments(parser)
+    add_model(parser)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -57,22 +51,17 @@ def main(args: argparse.Namespace) -> None:
         require(name, "onnx-export")
     place = locate(args.model)
     with quiet():
+        from hyptrans.inference.describe import parameter_count
+        from hyptrans.inference.onnx import export
         from hyptrans.inference.options import BEAM
-        from hyptrans.inference.sharing import folder
+        from hyptrans.inference.sharing import card, folder
         from hyptrans.inference.translator import Translator
 
         # check this before translating for an hour
         folder.check_replaceable(args.out)
-        contents = read(
-            place, data=args.data, subword_models=subword_models(args), moses=args.moses
-        )
+        contents = read(place, **sources(args))
         own = folder.own_config(place).get("precision") if place.is_dir() else None
         precision = args.precision or own or "half"
-        # a copy keeps the folder's card, which its author may have edited
-        changes = (args.test, args.dataset, args.license, args.name, args.precision)
-        own_card, written = place / folder.CARD, None
-        if place.is_dir() and own_card.is_file() and not any(changes):
-            written = own_card.read_text(encoding="utf-8")
         typed = {"dataset": args.dataset, "license": args.license}
         facts = {**contents.facts, **{key: value for key, value in typed.items() if value}}
         with TemporaryDirectory() as scratch:
@@ -83,26 +72,29 @@ def main(args: argparse.Namespace) -> None:
             model = Translator(dataclasses.replace(folder.read(trial), place=shown))
             if args.test:
                 facts |= _scores(model, *args.test, beam=BEAM)
-        folder.write(
-            dataclasses.replace(contents, facts=facts),
-            args.out,
-            card=_card(args, contents, model, facts, precision) if written is None else written,
-            precision=precision,
-            graphs=_graphs(model.model, args.onnx),
-        )
+        # a copy keeps the folder's card, which its author may have edited
+        changes = (args.test, args.dataset, args.license, args.name, args.precision)
+        if place.is_dir() and (place / folder.CARD).is_file() and not any(changes):
+            text = (place / folder.CARD).read_text(encoding="utf-8")
+        else:
+            name = args.out.resolve().name
+            text = card.make(
+                args.name or name,
+                folder=name,
+                architecture=contents.architecture,
+                languages=contents.languages,
+                facts=facts,
+                spaces=model.spaces,
+                parameters=parameter_count(model.model),
+                precision=precision,
+            )
+        graphs = partial(export.write, model.model, weights=args.onnx) if args.onnx else None
+        written = dataclasses.replace(contents, facts=facts)
+        folder.write(written, args.out, card=text, precision=precision, graphs=graphs)
     size = sum(path.stat().st_size for path in args.out.iterdir())
     sys.stdout.write(f"{args.out}: {size / 1e6:.1f} MB\n")
     for score in facts.get("scores", ()):
         sys.stdout.write(f"{score['name']} {score['value']:.2f} {score['signature']}\n")
-
-
-def _graphs(model: Any, weights: str | None) -> Callable[[Path], dict[str, Any]] | None:
-    """Return the function that writes a model's graphs into a folder; None without ``--onnx``."""
-    if weights is None:
-        return None
-    from hyptrans.inference.onnx import export
-
-    return partial(export.write, model, weights=weights)
 
 
 def _scores(model: "Translator", source: Path, reference: Path, *, beam: int) -> dict[str, Any]:
@@ -124,26 +116,3 @@ def _scores(model: "Translator", source: Path, reference: Path, *, beam: int) ->
         "beam": beam,
         "scores": [{"name": name, **dataclasses.asdict(score)} for name, score in made.items()],
     }
-
-
-def _card(
-    args: argparse.Namespace,
-    contents: "Contents",
-    model: "Translator",
-    facts: dict[str, Any],
-    precision: str,
-) -> str:
-    from hyptrans.inference.describe import parameter_count
-    from hyptrans.inference.sharing import card
-
-    folder = args.out.resolve().name
-    return card.make(
-        args.name or folder,
-        folder=folder,
-        architecture=contents.architecture,
-        languages=contents.languages,
-        facts=facts,
-        spaces=model.spaces,
-        parameters=parameter_count(model.model),
-        precision=precision,
-    )

@@ -2,38 +2,49 @@
 
 import argparse
 import io
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hyptrans.evaluation.curves import METRICS, PERPLEXITY, Course, read_log
 from hyptrans.support.errors import UserError, clean
 from hyptrans.support.extras import require
-from hyptrans.support.files import short_names, whole_file
+from hyptrans.support.files import read_json, short_names, whole_file
 from hyptrans.support.flags import add_out
 
-# metadata that would record when and by which version a file was written
-_METADATA: dict[str, dict[str, None]] = {
-    "svg": {"Date": None, "Creator": None},
-    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
-    "png": {"Software": None},
+TITLES = {
+    **{"train_inner loss": "training loss", "valid loss": "validation loss"},
+    **{"valid ppl": "validation perplexity", "valid bleu": "validation BLEU"},
 }
+"""Metrics of fairseq's log lines, and the titles of their charts."""
+_HISTORY = {"loss": "train_inner loss", "eval_ppl": "valid ppl", "eval_bleu": "valid bleu"}
+"""Metrics in a checkpoint of ``hyptrans train``, and fairseq's names for them."""
+_STATES = "checkpoint-[0-9]*/trainer_state.json"
+_LINE = re.compile(r"(?:\| |^)(train_inner|valid) \|(.*)", re.MULTILINE)
+# loss=6.9, | loss 6.9 | or "valid_loss": "6.9", by --log-format; matplotlib takes no huge numbers
+_PAIR = re.compile(
+    r'\b(?:valid_)?(loss|ppl|bleu|num_updates)(?:=| |": "?)'
+    r"(\d{1,15}(?:\.\d+)?(?:e[-+]?\d\d?)?)(?![\w.])"
+)
+_COLORS = ["#0063a6", "#c24e00", "#00795a", "#9e3d7b", "#846000", "#4d5b6a", "#b3261e", "#5b4bc4"]
+Curves = dict[str, dict[int, float]]
+"""Values of one training by number of updates, by key of :data:`TITLES`."""
+_METADATA: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
+"""Metadata of each kind of file, without the time at which it was written."""
 _STYLE = {
-    **{"axes.grid": True, "grid.color": "#d6dbe0", "font.size": 9, "savefig.dpi": 200},
+    **{"axes.grid": True, "font.size": 9, "savefig.dpi": 200},
     **{"axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left"},
     # text stays text, as publishers require; a name may contain dollar signs
     **{"svg.fonttype": "none", "svg.hashsalt": "hyptrans", "pdf.fonttype": 42},
     "text.parse_math": False,
 }
-_COLORS = ["#0063a6", "#c24e00", "#00795a", "#9e3d7b", "#846000", "#4d5b6a", "#b3261e", "#5b4bc4"]
-_DASHES = ("-", "--", ":", "-.")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add = parser.add_argument
-    kinds = "what fairseq-train or hyptrans train printed, or the folder of a hyptrans train"
+    kinds = "what fairseq-train printed, or the folder of a hyptrans train"
     add("logs", nargs="+", type=Path, metavar="LOG", help=kinds)
     about = "SVG, PDF or PNG, by its ending (default: %(default)s)"
     add_out(parser, about, default="curves.svg")
@@ -50,56 +61,87 @@ def main(args: argparse.Namespace) -> None:
     """
     form = args.out.suffix.lower().removeprefix(".")
     if form not in _METADATA:
-        endings = " or ".join(f".{form}" for form in _METADATA)
-        raise UserError(f"--out {args.out} does not end in {endings}, which are what is drawn")
-    names = args.names or names_of(args.logs)
+        raise UserError(f"--out {args.out} ends in none of .svg, .pdf and .png: name another")
+    bare = [str(path.parent / path.stem) for path in args.logs]
+    names = args.names or [short_names(bare)[name] for name in bare]
     if len(names) != len(args.logs):
-        raise UserError(f"{len(names)} --names for {len(args.logs)} logs: one for each")
-    courses: dict[str, Course] = {}
+        raise UserError(f"{len(args.logs)} logs have {len(names)} names: give --names one for each")
+    courses: dict[str, Curves] = {}
     for path, name in zip(args.logs, map(clean, names), strict=True):
-        courses.setdefault(name, Course(name)).go_on(read_log(path))
-    picture = draw([*courses.values()], form)
+        course = courses.setdefault(name, {})
+        for key, updates, value in read_log(path):
+            course.setdefault(key, {})[updates] = value
+    picture = draw(courses, form)
     with whole_file(args.out) as file:
         file.write(picture)
     sys.stdout.write(f"{args.out}\n")
 
 
-def names_of(logs: Sequence[Path]) -> list[str]:
-    """Return the shortest path endings that distinguish the logs, without ``.log`` if possible."""
-    whole = [str(path) for path in logs]
-    bare = [str(path.parent / path.stem) for path in logs]
-    chosen = bare if len(set(bare)) == len(set(whole)) else whole
-    found = short_names(chosen)
-    return [found[name] for name in chosen]
+def read_log(path: Path) -> list[tuple[str, int, float]]:
+    """Return the points of a training's curves: key of :data:`TITLES`, updates, value.
+
+    Args:
+        path: output of ``fairseq-train``, in ``--log-format`` simple, json or tqdm; or the folder
+            of a ``hyptrans train``, of which the newest checkpoint has the whole history.
+
+    Raises:
+        UserError: there is no such file, or it has no lines of a training.
+    """
+    if states := {int(one.parent.name.partition("-")[2]): one for one in path.glob(_STATES)}:
+        try:
+            text = states[max(states)].read_text(encoding="utf-8")
+            return [*_of_history(read_json(text)["log_history"])]
+        except (ValueError, KeyError, TypeError) as error:
+            raise UserError(f"{states[max(states)]} is damaged: {error}") from error
+    if not path.is_file():
+        raise UserError(f"{path} is neither a file nor the folder of a hyptrans train: name one")
+    points = [*_of_lines(path.read_text(encoding="utf-8", errors="replace"))]
+    if not points:
+        raise UserError(
+            f"{path} has no lines of a training: name what fairseq-train printed (train_inner or "
+            "valid), or the folder of a hyptrans train"
+        )
+    return points
 
 
-def draw(courses: Sequence[Course], form: str) -> bytes:
+def _of_history(lines: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int, float]]:
+    for line in lines:
+        for name in _HISTORY.keys() & line.keys():
+            yield _HISTORY[name], line["step"], float(line[name])
+
+
+def _of_lines(text: str) -> Iterator[tuple[str, int, float]]:
+    for part, line in _LINE.findall(text):
+        values = {name: float(value) for name, value in _PAIR.findall(line)}
+        updates = values.pop("num_updates", None)
+        for name, value in values.items():
+            if updates is not None and f"{part} {name}" in TITLES:
+                yield f"{part} {name}", int(updates), value
+
+
+def draw(courses: Mapping[str, Curves], form: str) -> bytes:
     """Return an image file with a chart for each metric, perplexity on a logarithmic axis."""
-    titles = [title for metrics in METRICS.values() for title in metrics.values()]
-    titles = [title for title in titles if any(title in course.curves for course in courses)]
+    keys = [key for key in TITLES if any(key in course for course in courses.values())]
     # not pyplot, which would look for a display
     figure_of: Any = require("matplotlib.figure", "plot").Figure
     ticker: Any = require("matplotlib.ticker", "plot")
+    cycler: Any = require("matplotlib", "plot").cycler
+    look = cycler(linestyle=["-", "--", ":", "-."]) * cycler(color=_COLORS)
     with require("matplotlib.style", "plot").context(["default", _STYLE]):
-        figure = figure_of((7.6, 2.9 * len(titles) + 0.2 * len(courses)), layout="constrained")
-        lines: dict[str, Any] = {}
-        every = figure.subplots(len(titles), squeeze=False)[:, 0]
-        for title, axes in zip(titles, every, strict=True):
-            logarithmic = title == PERPLEXITY
-            axes.set(title=title, xlabel="updates", yscale="log" if logarithmic else "linear")
-            if logarithmic:
+        figure = figure_of((7.6, 2.9 * len(keys) + 0.2 * len(courses)), layout="constrained")
+        for key, axes in zip(keys, figure.subplots(len(keys), squeeze=False)[:, 0], strict=True):
+            axes.set(title=TITLES[key], xlabel="updates")
+            axes.set_prop_cycle(look)
+            if key == "valid ppl":
+                axes.set_yscale("log")
                 axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
                 axes.yaxis.set_major_formatter("{x:g}")
                 axes.minorticks_off()
-            for i, course in enumerate(courses):
-                points = sorted(course.curves.get(title, {}).items())
-                points = [point for point in points if point[1] > 0 or not logarithmic]
-                dashes = _DASHES[i // len(_COLORS) % len(_DASHES)]
-                look = {"color": _COLORS[i % len(_COLORS)], "linestyle": dashes, "marker": "."}
-                (line,) = axes.plot([x for x, _ in points], [y for _, y in points], **look)
-                lines[course.name] = line
-        figure.legend(lines.values(), lines.keys(), loc="outside lower left", frameon=False)
+            for course in courses.values():
+                points = sorted(course.get(key, {}).items())
+                axes.plot([x for x, _ in points], [y for _, y in points], marker=".")
+        figure.legend(axes.get_lines(), courses, loc="outside lower left", frameon=False)
         file = io.BytesIO()
-        title = f"Learning curves of {', '.join(lines)}"
+        title = f"Learning curves of {', '.join(courses)}"
         figure.savefig(file, format=form, metadata={"Title": title, **_METADATA[form]})
     return file.getvalue()

@@ -1,16 +1,32 @@
-"""Shared parts of commands that translate: subword options and handling of long sentences."""
+"""Shared parts of commands that load a model: its options, and handling of long sentences."""
 
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from hyptrans.inference.load import MODEL_HELP
+from hyptrans.inference.plugin import add_user_dir
 from hyptrans.support.errors import UserError
+from hyptrans.support.flags import add_data
 
 if TYPE_CHECKING:
     from hyptrans.inference.options import SearchOptions
     from hyptrans.inference.results import Hypothesis
     from hyptrans.inference.text_translator import TextTranslator
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Add ``MODEL`` and the options that say how to read it; :func:`sources` reads most of them."""
+    parser.add_argument("model", metavar="MODEL", help=MODEL_HELP)
+    add_data(parser)
+    add_user_dir(parser)
+    add_text_arguments(parser)
+
+
+def sources(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of :func:`hyptrans.load` that the options name."""
+    return {"data": args.data, "subword_models": subword_models(args), "moses": args.moses}
 
 
 def add_text_arguments(parser: argparse.ArgumentParser) -> None:

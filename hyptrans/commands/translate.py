@@ -7,20 +7,17 @@ from io import TextIOWrapper
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from hyptrans.commands.text_options import add_text_arguments, n_best, subword_models
+from hyptrans.commands.text_options import add_model, n_best, sources
 from hyptrans.data.corpus import Scrubber
-from hyptrans.inference.load import MODEL_HELP, load
+from hyptrans.inference.load import load
 from hyptrans.inference.options import BATCH_TOKENS, BEAM, LENPEN, SearchOptions, decide
-from hyptrans.inference.plugin import add_user_dir
 from hyptrans.support.errors import UserError
-from hyptrans.support.flags import add_data, add_device, add_engine, positive, seed
-from hyptrans.support.lines import decode
+from hyptrans.support.flags import add_device, add_engine, positive, seed
+from hyptrans.support.lines import decoded
 
 if TYPE_CHECKING:
     from hyptrans.inference.text_translator import TextTranslator
 
-_LONGEST_LINE = 1 << 20
-"""Most bytes of a line; a file that is no text may have no line ends."""
 _AT_A_TIME = 4000
 """Number of lines that are sorted by length and translated together, and then written."""
 
@@ -28,7 +25,6 @@ _AT_A_TIME = 4000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add = parser.add_argument
-    add("model", metavar="MODEL", help=MODEL_HELP)
     about = f"hypotheses kept for each sentence (default: {BEAM})"
     add("--beam", type=positive, metavar="N", help=about)
     about = "write N lines a sentence: its number from 1, its natural log-probability divided by "
@@ -48,10 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = "most source tokens in a batch (default: %(default)s)"
     add("--batch-tokens", type=positive, default=BATCH_TOKENS, metavar="N", help=about)
     add_engine(parser)
-    add_data(parser)
     add_device(parser)
-    add_user_dir(parser)
-    add_text_arguments(parser)
+    add_model(parser)
 
 
 def _search_options(args: argparse.Namespace) -> SearchOptions:
@@ -66,9 +60,8 @@ def _search_options(args: argparse.Namespace) -> SearchOptions:
     try:
         decide(options, n)
     except UserError as error:
-        named = str(error).replace("sampling=True", "--sampling")
-        for name in names:
-            named = named.replace(name, name.replace("_", "-"))
+        # in messages, only names of options have underscores
+        named = str(error).replace("sampling=True", "--sampling").replace("_", "-")
         raise UserError(named) from error
     found: SearchOptions = options
     return found
@@ -81,14 +74,7 @@ def main(args: argparse.Namespace) -> None:
         UserError: the model cannot be used, an option is out of range, or a line is not UTF-8.
     """
     options = _search_options(args)
-    model = load(
-        args.model,
-        data=args.data,
-        subword_models=subword_models(args),
-        moses=args.moses,
-        device=args.device,
-        engine=args.engine,
-    )
+    model = load(args.model, device=args.device, engine=args.engine, **sources(args))
     if isinstance(sys.stdout, TextIOWrapper):
         # the encoding of the input, whatever the terminal is set to
         sys.stdout.reconfigure(encoding="utf-8")
@@ -97,25 +83,12 @@ def main(args: argparse.Namespace) -> None:
     # someone who types waits for an answer to each line
     size = 1 if typed else _AT_A_TIME
     done, scrub = 0, Scrubber(raw_text=False)
-    for lines in _chunks(_lines(sys.stdin.buffer), size):
+    for lines in _chunks(decoded(sys.stdin.buffer, "standard input"), size):
         for text in _translated(model, lines, done, args.n_best, options):
             # an untrusted dictionary may contain line ends and terminal control characters
             sys.stdout.write(f"{scrub(text)}\n")
         sys.stdout.flush()
         done += len(lines)
-
-
-def _lines(stream: Any) -> Iterator[str]:
-    """Yield the lines of standard input."""
-    lines = iter(lambda: stream.readline(_LONGEST_LINE + 1), b"")
-    for number, line in enumerate(lines, start=1):
-        if len(line) > _LONGEST_LINE:
-            raise UserError(
-                f"standard input, line {number} has more than {_LONGEST_LINE:,} bytes: give text, "
-                "a sentence a line"
-            )
-        text = decode(line.removesuffix(b"\n"), f"standard input, line {number}")
-        yield text.removesuffix("\r")
 
 
 def _chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:

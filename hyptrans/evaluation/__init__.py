@@ -1,1 +1,1 @@
-"""Scores of translations, significance of differences, and learning curves."""
+"""Scores of translations and significance of differences."""

@@ -3,7 +3,7 @@
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,6 @@ _TRANSLATION = re.compile(r"D-(?P<number>[0-9]{1,18})\t[^\t]*\t(?P<text>.*)", re
 _SHOWN = 40
 """Most characters of a line in a message."""
 TRANSLATIONS_HELP = "translations, one a line or as fairseq-generate writes them"
-"""Help of an argument for :func:`read_translations`."""
 
 
 @dataclass(frozen=True)
@@ -46,24 +45,6 @@ def tokenizer_for(language: str) -> str:
     finds almost no matches in them.
     """
     return _TOKENIZERS.get(re.split("[-_]", language.lower())[0], DEFAULT_TOKENIZER)
-
-
-def tokenizer_of(references: Path, lines: Iterable[str], given: str | None = None) -> str:
-    """Return the tokenizer for a file of references, by the language in its name's ending.
-
-    Args:
-        references: the file, such as ``test.zh`` or ``test.zh.gz``.
-        lines: its text; if that has no spaces but the tokenizer needs them, a warning says so.
-        given: the tokenizer that the user named, which takes precedence.
-    """
-    chosen = given or tokenizer_for(Path(references.name.removesuffix(".gz")).suffix[1:])
-    text = "".join(lines)
-    if chosen == DEFAULT_TOKENIZER and 2 * len(_UNSPACED.findall(text)) > len(text):
-        sys.stderr.write(
-            f"warning: {one_line(str(references))} is in a script that puts no spaces between "
-            f"words, at which {chosen} splits: name another with --tokenize, as zh or ja-mecab\n"
-        )
-    return chosen
 
 
 def bleu_metric(
@@ -118,12 +99,45 @@ def score_by(metric: BLEU | CHRF, translations: Sequence[str], references: Seque
     return Score(round(found, 2), metric.get_signature().format(short=False))
 
 
-def add_tokenize(parser: argparse.ArgumentParser) -> None:
-    """Add ``--tokenize``, the value of which :func:`tokenizer_of` takes."""
+def add_references(parser: argparse.ArgumentParser) -> None:
+    """Add ``REF`` and ``--tokenize``, which :func:`read` takes."""
+    about = "raw references, one a line"
+    parser.add_argument("references", type=Path, metavar="REF", help=about)
     about = "sacreBLEU's tokenizer for BLEU (default: zh, ja-mecab or ko-mecab where the name of "
     about += f"REF ends in that language, else {DEFAULT_TOKENIZER})"
     names = sorted(BLEU.TOKENIZERS)
     parser.add_argument("--tokenize", choices=names, metavar="NAME", help=about)
+
+
+def read(
+    outputs: Iterable[Path], references: Path, tokenize: str | None
+) -> tuple[list[list[str]], list[str], str]:
+    """Read the translations of systems and their references, and choose the tokenizer.
+
+    Args:
+        outputs: a file for each system.
+        references: the file of the references; the ending of its name, such as ``test.zh`` or
+            ``test.zh.gz``, names the language. A warning says so if the tokenizer splits at spaces
+            that the text does not have.
+        tokenize: the tokenizer that the user named, which takes precedence.
+
+    Raises:
+        UserError: a file is missing or no text, or the files do not belong together.
+    """
+    lines, systems = read_text(references), []
+    if not any(map(str.strip, lines)):
+        raise UserError(f"{references} has no text: name the references")
+    for output in outputs:
+        systems.append(read_translations(output))
+        check_lengths(systems[-1], output, lines, references)
+    chosen = tokenize or tokenizer_for(Path(references.name.removesuffix(".gz")).suffix[1:])
+    text = "".join(lines)
+    if chosen == DEFAULT_TOKENIZER and 2 * len(_UNSPACED.findall(text)) > len(text):
+        sys.stderr.write(
+            f"warning: {one_line(str(references))} is in a script that puts no spaces between "
+            f"words, at which {chosen} splits: name another with --tokenize, as zh or ja-mecab\n"
+        )
+    return systems, lines, chosen
 
 
 def read_translations(output: Path) -> list[str]:
@@ -133,9 +147,7 @@ def read_translations(output: Path) -> list[str]:
         UserError: the file is missing or empty, or a translation is missing, truncated or repeated.
     """
     lines = read_text(output)
-    if any(map(_OF_FAIRSEQ.match, lines)):
-        return list(_detokenized(output, lines))
-    return lines
+    return detokenized(output, lines) if any(map(_OF_FAIRSEQ.match, lines)) else lines
 
 
 def read_text(path: Path) -> list[str]:
@@ -147,30 +159,18 @@ def read_text(path: Path) -> list[str]:
     return list(read_lines(path))
 
 
-def read_references(path: Path) -> list[str]:
-    """Read the lines of references.
-
-    Raises:
-        UserError: the file is missing, is not text, or has no references.
-    """
-    lines = read_text(path)
-    if not any(map(str.strip, lines)):
-        raise UserError(f"{path} has no text: name the references")
-    return lines
-
-
-def detokenized(output: Path) -> list[str]:
+def detokenized(output: Path, lines: Sequence[str] | None = None) -> list[str]:
     """Read the translations in a file by ``fairseq-generate``: its ``D-`` lines, by number.
+
+    Args:
+        output: the file.
+        lines: its lines, if they were read already.
 
     Raises:
         UserError: there are none, or one is missing, truncated or repeated.
     """
-    return list(_detokenized(output, read_text(output)))
-
-
-def _detokenized(output: Path, lines: Sequence[str]) -> Iterator[str]:
     found: dict[int, str] = {}
-    for place, line in enumerate(lines, start=1):
+    for place, line in enumerate(read_text(output) if lines is None else lines, 1):
         if not line.startswith("D-"):
             continue
         parts = _TRANSLATION.fullmatch(line)
@@ -187,7 +187,7 @@ def _detokenized(output: Path, lines: Sequence[str]) -> Iterator[str]:
     if missing or not found:
         first = min(missing, default=0)
         raise UserError(f"{output} has no translation (D- line) of sentence {first}")
-    return (found[number] for number in range(len(found)))
+    return [found[number] for number in range(len(found))]
 
 
 def check_lengths(

@@ -43,7 +43,6 @@ def compare(
     references: Sequence[str],
     *,
     samples: int = SAMPLES,
-    lowercase: bool = False,
     tokenize: str = DEFAULT_TOKENIZER,
 ) -> list[Comparison]:
     """Compare two systems by paired bootstrap resampling (Koehn 2004), with sacreBLEU's seed.
@@ -53,7 +52,6 @@ def compare(
         second: translations of the system that is compared with it.
         references: one for each sentence.
         samples: number of resamplings of the test set.
-        lowercase: ignore case.
         tokenize: sacreBLEU's name of a tokenizer for BLEU.
 
     Raises:
@@ -62,15 +60,14 @@ def compare(
     signatures, found = PairedTest(
         [("first", first), ("second", second)],
         {
-            "BLEU": bleu_metric(tokenize, lowercase=lowercase, references=[references]),
-            "chrF": CHRF(lowercase=lowercase, references=[references]),
+            "BLEU": bleu_metric(tokenize, references=[references]),
+            "chrF": CHRF(references=[references]),
         },
         references=None,
         test_type="bs",
         n_samples=samples,
     )()
-    counted = str.lower if lowercase else str
-    pairs = zip(map(counted, first), map(counted, second), references, strict=True)
+    pairs = zip(first, second, references, strict=True)
     telling = sum(one.split() != other.split() and bool(ref.strip()) for one, other, ref in pairs)
     made = []
     for name in signatures:

@@ -1,11 +1,10 @@
 """``hyptrans serve``: offer models over HTTP until a signal stops it."""
 
 import argparse
+import pkgutil
 import signal
 import socket
 import sys
-from collections.abc import Callable
-from typing import Any
 
 from hyptrans.inference.load import MODEL_HELP, load
 from hyptrans.inference.plugin import add_user_dir
@@ -54,7 +53,8 @@ def main(args: argparse.Namespace) -> None:
     from hyptrans.serve.app import Service
 
     models = {place: load(place, device=args.device, engine=args.engine) for place in args.models}
-    look = _look() if args.engine == "torch" else None
+    # imports torch, which the other engine does without
+    look = pkgutil.resolve_name("hyptrans.serve.look:look") if args.engine == "torch" else None
     for model in models.values():
         # the first call compiles kernels; without this, the first client would wait for them
         model.translate(".") if look is None else look(model, ["."])
@@ -78,10 +78,3 @@ def main(args: argparse.Namespace) -> None:
     # uvicorn answers the requests that have arrived and then raises the signal again
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     uvicorn.Server(config).run(sockets=[listening])
-
-
-def _look() -> Callable[..., list[Any]]:
-    """Import, with torch, the function that makes what the page draws."""
-    from hyptrans.serve.look import look
-
-    return look

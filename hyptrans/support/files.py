@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -105,29 +105,18 @@ def write_json(path: Path, values: Mapping[str, Any] | list[Any]) -> None:
         file.write(text.encode(errors="backslashreplace"))
 
 
-def read_json(text: str, *, unique: bool = False) -> dict[str, Any]:
+def read_json(text: str) -> dict[str, Any]:
     """Return the object in a JSON text.
 
-    Args:
-        text: JSON.
-        unique: refuse repeated field names, as readers differ in which of the values they take.
-
     Raises:
-        ValueError: the text is no JSON or no object, nests too deeply, or repeats a field name.
+        ValueError: the text is no JSON or no object, or nests too deeply.
     """
     try:
-        found = json.loads(text, object_pairs_hook=_unique if unique else None)
+        found = json.loads(text)
     except RecursionError as error:
         raise ValueError("its JSON has brackets in brackets without end") from error
     if not isinstance(found, dict):
         raise ValueError(f"its JSON is a {type(found).__name__}, not an object")
-    return found
-
-
-def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("its JSON has two fields of one name")
     return found
 
 

@@ -5,6 +5,7 @@ Only ``\n`` ends a line.
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import open_maybe_gzip, whole_file
@@ -36,25 +37,35 @@ def read_lines(path: Path, *, may_be_empty: bool = False) -> Iterator[str]:
     number = 0
     with open_maybe_gzip(path) as file:
         packed = path.stat().st_size
-        left = most = most_by_ratio(packed)
-        lines = most_lines(packed)
-        while line := file.readline(LONGEST_LINE + len(b"\r\n") + 1):
-            number, left = number + 1, left - len(line)
-            if left < 0 or number > lines:
+        most, lines = most_by_ratio(packed), most_lines(packed)
+        for number, line in enumerate(decoded(file, path), start=1):
+            if number > lines or file.tell() > most:
                 found = f"{lines:,} lines" if number > lines else f"{most:,} bytes"
                 raise UserError(
                     f"{path} is refused: it unpacks to more than {found}, suspiciously many for "
                     "its size; if you trust it, unpack it and name the text"
                 )
-            line = line.removesuffix(b"\n").removesuffix(b"\r")
-            if len(line) > LONGEST_LINE:
-                raise UserError(
-                    f"{path}, line {number} has more than {LONGEST_LINE:,} bytes, as no sentence "
-                    "has; break it into lines"
-                )
-            yield decode(line.removeprefix(_BOM) if number == 1 else line, path, number)
+            yield line
     if number == 0 and not may_be_empty:
         raise UserError(f"{path} is empty")
+
+
+def decoded(file: BinaryIO, where: object) -> Iterator[str]:
+    """Yield the lines of a stream of UTF-8, as :func:`read_lines`.
+
+    Raises:
+        UserError: a line has other bytes, or is too long; the message names ``where`` and the line.
+    """
+    number = 0
+    while line := file.readline(LONGEST_LINE + len(b"\r\n") + 1):
+        number += 1
+        line = line.removesuffix(b"\n").removesuffix(b"\r")
+        if len(line) > LONGEST_LINE:
+            raise UserError(
+                f"{where}, line {number} has more than {LONGEST_LINE:,} bytes, as no sentence "
+                "has; break it into lines"
+            )
+        yield decode(line.removeprefix(_BOM) if number == 1 else line, where, number)
 
 
 def decode(data: bytes, where: object, number: int | None = None) -> str:

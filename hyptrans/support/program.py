@@ -48,17 +48,15 @@ class Program:
     Attributes:
         name: the name to type.
         about: its help.
-        commands: its commands by name.
+        commands: its commands by name; the program's help shows the example of the first.
         programs: subprograms by name: the ``package.module:VARIABLE`` that holds one, and its
             purpose.
-        shown: the command whose example the program's help shows; the first, if empty.
     """
 
     name: str
     about: str
     commands: Mapping[str, Command]
     programs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    shown: str = ""
 
     def run(self, argv: Sequence[str] | None = None) -> int:
         """Run a command and return its exit status: 0, 2 after an error, 130 after Ctrl-C."""
@@ -108,7 +106,7 @@ class Program:
             name: f"{said}; see {self.name} {name}" for name, (_, said) in self.programs.items()
         }
         lines = [f"  {name:<10}{said}" for name, said in about.items()]
-        shown = self.commands[self.shown or next(iter(self.commands))].example
+        shown = next(iter(self.commands.values())).example
         parser = self._parser(self.name, self.about, ["commands:", *lines, "", "example:", shown])
         parser.add_argument("--version", action="version", version=f"hyptrans {__version__}")
         parser.add_argument("command", choices=list(about), help="see COMMAND --help")

@@ -30,17 +30,12 @@ def commit(root: Path = _ROOT) -> str | None:
     Returns:
         None if ``root`` is no such folder, as after an installation.
     """
+    # site-packages may lie inside the user's own repository
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "describe", "--always", "--abbrev=40", "--exclude=*"]
+    command.append("--dirty= with changes")
     try:
-        # site-packages may lie inside the user's own repository
-        if Path(_git(root, "rev-parse", "--show-toplevel")) != root:
-            return None
-        head = _git(root, "rev-parse", "HEAD")
-        changed = _git(root, "status", "--porcelain", "--untracked-files=no")
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None
-    return f"{head} with changes" if changed else head
-
-
-def _git(root: Path, *arguments: str) -> str:
-    command = ["git", "-C", str(root), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

@@ -9,9 +9,8 @@ from torch.utils.data import Dataset
 
 from hyptrans.data.indexed import IndexedSet
 from hyptrans.support.errors import UserError
+from hyptrans.transformers.model import IGNORED
 
-IGNORED = -100
-"""The label of positions that have no loss."""
 MULTIPLE = 8
 """The number of sentences of a large batch is divisible by it."""
 

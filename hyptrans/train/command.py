@@ -12,9 +12,9 @@ from typing import Any
 
 from hyptrans.inference.dictionary import fingerprint
 from hyptrans.inference.plugin import add_user_dir
+from hyptrans.support import steps
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
-from hyptrans.support.files import take_lock
 from hyptrans.support.flags import add_out
 from hyptrans.support.logs import quiet
 from hyptrans.train import settings as known
@@ -35,7 +35,6 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
     add_out(
         parser, "folder of the run; the same command goes on with it", folder=True, required=True
     )
-    known.add_arguments(parser.add_argument_group("training"))
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     for one in (parser, first):
         about = "architecture and size, such as hybonet_plus_iwslt_d64; adds its options to --help"
@@ -44,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
         add_user_dir(one)
         about = "settings by name, such as the run.yaml that every run writes; flags override them"
         one.add_argument("--config", type=Path, metavar="FILE", help=about)
+    known.add_arguments(parser.add_argument_group("training"))
     every = list(words)
     # the command's own parser reports the error
     with contextlib.suppress(argparse.ArgumentError):
@@ -69,6 +69,7 @@ def main(args: argparse.Namespace) -> None:
     given = {name: value for name, value in vars(args).items() if value is not None}
     data, out = given.pop("data"), given.pop("out")
     given.pop("config", None)
+    command = shlex.join(["hyptrans", "train", "DATA", *known.words(given), "--out", "RUN"])
     plugin, architecture = given.pop("user_dir", None), given.pop("arch", None)
     if architecture is None:
         raise UserError("no architecture was named: give --arch, such as hybonet_plus_iwslt_d64")
@@ -83,41 +84,22 @@ def main(args: argparse.Namespace) -> None:
         run = Run(settings, architecture, options, data, out)
     # of the processes that torchrun starts, only the first one writes
     first = os.environ.get("RANK", "0") == "0"
-    out.mkdir(parents=True, exist_ok=True)
-    lock = take_lock(out / "lock", out) if first else None
-    try:
+    with steps.alone(out) if first else contextlib.nullcontext():
         if first:
-            fixed: dict[str, Any] = {"arch": architecture, **_place(plugin)}
+            fixed: dict[str, Any] = {"arch": architecture}
+            if plugin not in (None, "hyptrans"):
+                # works from any working directory
+                is_path = Path(plugin).is_dir()
+                fixed["user_dir"] = str(Path(plugin).resolve()) if is_path else plugin
             fixed[DICTIONARIES] = [fingerprint(one) for one in run.words]
             every = fixed | dataclasses.asdict(settings) | (run.config.options or {})
             known.write(out / FILE, every)
         if not (out / MODEL).is_dir():
             run.train()
             if first:
-                command = _command(architecture, settings, options, plugin)
                 run.write(out / MODEL, {**run.finish(), "command": command})
         if first:
             _show(out / MODEL, plugin)
-    finally:
-        if lock is not None:
-            os.close(lock)
-
-
-def _place(plugin: str | None) -> dict[str, str]:
-    """Return the setting of a plug-in, with a path that works from any working directory."""
-    if plugin is None or plugin == "hyptrans":
-        return {}
-    return {"user_dir": str(Path(plugin).resolve()) if Path(plugin).is_dir() else plugin}
-
-
-def _command(
-    architecture: str, settings: Settings, options: dict[str, Any], plugin: str | None
-) -> str:
-    """Return the command of a run with every setting that differs from its default."""
-    usual = vars(Settings())
-    chosen = {name: value for name, value in vars(settings).items() if value != usual[name]}
-    values = {"user_dir": plugin, "arch": architecture, **chosen, **options, "out": "RUN"}
-    return shlex.join(["hyptrans", "train", "DATA", *known.words(values)])
 
 
 def _show(folder: Path, plugin: str | None) -> None:

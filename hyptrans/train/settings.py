@@ -76,13 +76,13 @@ class Settings:
         type=_below(math.inf, int),
     )
     validate_interval_updates: int = setting(
-        200, "fewest updates between two validations, which come at ends of epochs"
+        200, "fewest updates between validations at ends of epochs; each saves a checkpoint"
     )
     save_interval_updates: int = setting(
-        500, "updates between two saves, the most that a kill loses"
+        500, "updates between two validations within an epoch; each saves a checkpoint"
     )
     keep_last_epochs: int = setting(
-        5, "validations whose parameters are kept, and averaged at the end"
+        5, "checkpoints that are kept besides the best, and averaged at the end"
     )
     beam: int = setting(5, "beam of the validation's and the test's translations")
     seed: int = setting(1, "seed of parameters, batches and dropout", type=seed)
@@ -94,18 +94,13 @@ class Settings:
     device: str = setting("auto", "auto, cpu or cuda", type=device, metavar="NAME")
     log_interval: int = setting(50, "updates between two logged losses")
     report_to: str = setting("none", "where losses go", choices=("none", "tensorboard", "wandb"))
-    fsdp: str = setting(
-        "",
-        "shard parameters over processes; not with points",
-        choices=("full_shard", "shard_grad_op"),
-    )
 
 
 def add_arguments(parser: argparse._ActionsContainer) -> None:
     """Add the flags of :class:`Settings`; a flag that is not given is None."""
     for one in dataclasses.fields(Settings):
         options = dict(one.metadata)
-        if one.default not in (None, ""):
+        if one.default is not None:
             options["help"] += f" (default: {one.default})"
         if "choices" not in options:
             # whole numbers are above 0 unless their setting says otherwise
@@ -134,7 +129,7 @@ def words(values: Mapping[str, Any]) -> list[str]:
     for name, value in values.items():
         if isinstance(value, bool):
             found.append(_flag(name if value else f"no_{name}"))
-        elif value not in (None, "") and name != DICTIONARIES:
+        elif value is not None and name != DICTIONARIES:
             found += [_flag(name), str(value)]
     return found
 

@@ -24,14 +24,8 @@ _OF_KINDS: dict[type, str] = {
 }
 _KINDS = {name: kind for kind, names in _OF_KINDS.items() for name in names.split()}
 _TOKENS = [
-    "bos_token_id",
-    "pad_token_id",
-    "eos_token_id",
-    "decoder_start_token_id",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
-    "suppress_tokens",
-    "begin_suppress_tokens",
+    *("bos_token_id", "pad_token_id", "eos_token_id", "decoder_start_token_id"),
+    *("forced_bos_token_id", "forced_eos_token_id", "suppress_tokens", "begin_suppress_tokens"),
 ]
 
 

@@ -3,7 +3,6 @@
 import copy
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +60,6 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
 
     config_class = HyptransConfig
     main_input_name = "input_ids"
-    supports_gradient_checkpointing = True
     accepts_loss_kwargs = True
     """The trainer passes the number of labels over all processes and accumulated batches."""
 
@@ -243,18 +241,6 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         """Return the source's embedding."""
         return self.encoder.embed_tokens
 
-    def _set_gradient_checkpointing(
-        self, enable: bool = True, gradient_checkpointing_func: Any = None, every_n_layers: int = 1
-    ) -> None:
-        if getattr(gradient_checkpointing_func, "keywords", {}).get("use_reentrant"):
-            raise UserError("gradient checkpointing goes without use_reentrant: leave it out")
-        for side in (self.encoder, self.decoder):
-            for place, layer in enumerate(side.layers):
-                layer.gradient_checkpointing = enable and place % every_n_layers == 0
-                vars(layer).pop("forward", None)
-                if layer.gradient_checkpointing:
-                    layer.forward = partial(_again, layer, gradient_checkpointing_func)
-
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor | None) -> Tensor:
         """Return the tokens that the decoder reads to predict each label ``[B, T]``.
 
@@ -319,19 +305,20 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         super().save_pretrained(save_directory, *given, **more)
         place, known = Path(save_directory), hasattr(self.config, "languages")
         if known and more.get("is_main_process", True) and not (place / folder.CARD).exists():
-            write_whole(place / folder.CARD, self._card(place.resolve().name))
+            name = place.resolve().name
+            write_whole(place / folder.CARD, self.card(name, name))
 
-    def _card(self, name: str) -> str:
-        named = str(next(self.parameters()).dtype).removeprefix("torch.")
+    def card(self, title: str, folder: str) -> str:
+        """Return the model card of a folder with this model."""
         return card.make(
-            name,
-            folder=name,
+            title,
+            folder=folder,
             architecture=self.config.architecture,
             languages=self.config.languages,
             facts=getattr(self.config, "facts", {}),
             spaces=self.encoder.state_spaces(),
             parameters=parameter_count(self),
-            precision=named,
+            precision=str(self.dtype).removeprefix("torch."),
         )
 
     def _get_stopping_criteria(
@@ -371,12 +358,6 @@ class _StopStrings(StoppingCriteria):
         texts = self.tokenizer.batch_decode(input_ids, skip_special_tokens=True)
         found = [any(string in text for string in self.strings) for text in texts]
         return torch.tensor(found, device=input_ids.device)
-
-
-def _again(layer: Any, checkpoint: Callable[..., Any], *given: Any) -> Any:
-    """Run a layer; in training, recompute its activations in the backward pass."""
-    run = partial(type(layer).forward, layer)
-    return checkpoint(run, *given) if layer.training else run(*given)
 
 
 def _loss(logits: Tensor, labels: Tensor, items: Any) -> Tensor:

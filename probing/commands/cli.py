@@ -8,6 +8,14 @@ PROGRAM = Program(
     "hyptrans probe",
     "Structural probes: dependency trees out of the states of an encoder.",
     {
+        "run": Command(
+            "probing.commands.run",
+            "run the full probing pipeline for one or more encoders: results.json, results.md and "
+            "report.html; steps that an earlier run finished from the same inputs are not repeated",
+            "run --checkpoint hybonet/checkpoint_best.pt --checkpoint twin/checkpoint_best.pt "
+            "--data data --train train.conllu --dev dev.conllu --test test.conllu --out probes",
+            options="probing.commands.options:run",
+        ),
         "annotate": Command(
             "probing.commands.annotate",
             "parse plain text into dependency trees (CoNLL-U) with stanza",
@@ -20,16 +28,7 @@ PROGRAM = Program(
             "geometry --checkpoint hybonet/checkpoint_best.pt --data data --trees dev.conllu",
             options="probing.commands.options:geometry",
         ),
-        "run": Command(
-            "probing.commands.run",
-            "run the full probing pipeline for one or more encoders: results.json, results.md and "
-            "report.html; steps that an earlier run finished from the same inputs are not repeated",
-            "run --checkpoint hybonet/checkpoint_best.pt --checkpoint twin/checkpoint_best.pt "
-            "--data data --train train.conllu --dev dev.conllu --test test.conllu --out probes",
-            options="probing.commands.options:run",
-        ),
     },
-    shown="run",
 )
 
 

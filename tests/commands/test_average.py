@@ -38,7 +38,7 @@ def test_the_card_of_an_average_says_that_it_is_one(make, tmp_path, capsys):
     assert call(capsys, "export", out, "--out", tmp_path / "model")[0] == 0
     card = (tmp_path / "model" / "README.md").read_text()
     assert "* Parameters: the average of those after 1,400, 1,500 updates" in card
-    assert "1,400, 1,500" in call(capsys, "info", tmp_path / "model")[1]
+    assert "1400,\n    1500" in call(capsys, "info", tmp_path / "model")[1]
     assert call(capsys, "export", paths[0], "--out", tmp_path / "one")[0] == 0
     assert "average" not in (tmp_path / "one" / "README.md").read_text()
 

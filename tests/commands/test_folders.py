@@ -12,7 +12,7 @@ from hyptrans.inference.load import SHIPPED
 from tests.commands.conftest import call
 
 
-@pytest.mark.parametrize("more", [[], ["--lowercase"], ["--json"]])
+@pytest.mark.parametrize("more", [[], ["--lowercase"]])
 def test_score_is_sacrebleus_with_its_signature(more, tmp_path, capsys):
     lines = ["A small dog sees the big house .", "the cat sleeps under a tall tree ."]
     wanted = ["a small dog sees the big house .", "the cat slept under a tall tree ."]
@@ -24,10 +24,7 @@ def test_score_is_sacrebleus_with_its_signature(more, tmp_path, capsys):
         own = metric(lowercase="--lowercase" in more)
         value = round(own.corpus_score(lines, [wanted]).score, 2)
         signature = own.get_signature().format(short=False)
-        if "--json" in more:
-            assert json.loads(shown)[name] == {"value": value, "signature": signature}
-        else:
-            assert f"{name} {value:.2f} {signature}\n" in shown
+        assert f"{name} {value:.2f} {signature}\n" in shown
     (tmp_path / "ref").write_text("one\n")
     status, _, error = call(capsys, "score", tmp_path / "out", tmp_path / "ref")
     assert (status, error) == (
@@ -66,13 +63,13 @@ def test_export_writes_what_info_tells_and_the_card_has_the_scores(
     assert data.language == ["en", "de"]
     assert next(one.metric_value for one in data.eval_results) == score["value"]
 
-    status, shown, _ = call(capsys, "info", out, "--json")
+    status, shown, _ = call(capsys, "info", out)
     found = json.loads(shown)
     assert found["architecture"] == "hybonet"
     assert found["spaces"] == ["lorentz c=0.5"]
     assert found["radii of embeddings"]["encoder"]["greatest"] > 0
     assert found["scores"]["BLEU"] == score["value"]
-    assert "curvature" in call(capsys, "info", out)[1]
+    assert found["options"]["curvature"] == 0.5
 
 
 def test_info_shows_nothing_that_a_terminal_acts_on(tmp_path, capsys):
@@ -83,9 +80,6 @@ def test_info_shows_nothing_that_a_terminal_acts_on(tmp_path, capsys):
     (made / "config.json").write_text(json.dumps(config))
     status, shown, _ = call(capsys, "info", made)
     assert status == 0
-    assert "mit\ufffd]0;title\ufffd\ufffd[2J\ufffdtim error:  run \ufffdm\n" in shown
-    assert "BLEU score" in shown
-    status, shown, _ = call(capsys, "info", made, "--json")
     assert shown.isascii()
     assert "\x1b" not in shown
     assert json.loads(shown)["license"] == config["facts"]["license"]

@@ -86,11 +86,6 @@ def odd_values(option):
     return [PLACE]
 
 
-def test_a_log_without_a_name_is_told(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert "error: . is not a file" in sentence(PROGRAM.run, ["plot", ""], capsys)
-
-
 @pytest.mark.parametrize("name", commands())
 def test_what_an_option_cannot_be_is_told(name, ordinary, monkeypatch, capsys):
     folder, words = ordinary

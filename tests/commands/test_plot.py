@@ -8,10 +8,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from hyptrans.commands.cli import PROGRAM
-from hyptrans.commands.plot import draw, names_of
-from hyptrans.evaluation.curves import PERPLEXITY, Course, read_log
-from hyptrans.support.errors import UserError
+from hyptrans.commands.plot import draw, read_log
+from tests.commands.conftest import call
 
 
 def texts(picture):
@@ -31,8 +29,8 @@ def lines(picture):
 
 def test_numbers_lie_in_proportion_and_perplexities_by_their_ratios():
     values = {0: 80.0, 10: 40.0, 20: 20.0, 40: 10.0}
-    course = Course("a", {"training loss": values, PERPLEXITY: values})
-    (flat, _), (curved, _) = lines(draw([course], "svg"))
+    course = {"train_inner loss": values, "valid ppl": values}
+    (flat, _), (curved, _) = lines(draw({"a": course}, "svg"))
     for vertices in (flat, curved):
         x = [x for x, _ in vertices]
         assert [(one - x[0]) / (x[-1] - x[0]) for one in x] == pytest.approx([0, 0.25, 0.5, 1])
@@ -45,24 +43,36 @@ def test_numbers_lie_in_proportion_and_perplexities_by_their_ratios():
 
 def test_thirty_lines_look_different():
     names = [f"_$run$ <{i}>" for i in range(30)]
-    courses = [
-        Course(name, {"training loss": {0: 1.0 + i, 9: 2.0}}) for i, name in enumerate(names)
-    ]
+    courses = {name: {"train_inner loss": {0: 1.0 + i, 9: 2.0}} for i, name in enumerate(names)}
     picture = draw(courses, "svg")
     assert set(texts(picture)) >= set(names)
     assert len({re.sub("clip.*", "", style) for _, style in lines(picture)}) == 30
 
 
 LOG = """\
-2026-01-01 | INFO | train_inner | epoch 001:     50 / 458 loss=9.5, ppl=512, num_updates=50, lr=1e-3
-2026-01-01 | INFO | valid | epoch 001 | valid on 'valid' subset | loss 4 | ppl 9.9 | num_updates 15
-2026-01-01 | INFO | valid | epoch 001 | valid on 'valid' subset | loss 4 | ppl 0 | num_updates 160
-"""
+2026-01-01 | INFO | train_inner | epoch 001:     50 / 458 loss=9.5, nll_loss=9, ppl=512, num_updates=50, lr=1e-3
+2026-01-01 | INFO | valid | epoch 001 | valid on 'valid' subset | loss 4.6 | nll_loss 3 | ppl 10.2 | bleu 12.5 | num_updates 150 | best_loss 4
+2026-01-01 | INFO | train | epoch 001 | loss 4.1 | ppl 9 | num_updates 150
+2026-01-01 | INFO | train_inner | epoch 001:    100 / 458 loss=nan, num_updates=100
+2026-01-01 | INFO | valid | epoch 001 | valid on 'valid' subset | loss 4.5 | ppl 9.9 | bleu 13 | num_updates 150 | best_loss 4.5
+"""  # noqa: E501
+JSON = "\n".join(
+    f"2026-01-01 | INFO | {name} | {json.dumps(values)}"
+    for name, values in {
+        "train_inner": {"epoch": 1, "loss": "9.5", "num_updates": "50", "clip": "x"},
+        "valid": {"valid_loss": "4.5", "valid_ppl": "9.9", "valid_num_updates": "150"},
+    }.items()
+)
 
 
 @pytest.fixture
-def logs(tmp_path, monkeypatch):
+def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def logs(here):
     paths = [Path(f"run{i}/train.log") for i in range(9)]
     for path in paths:
         path.parent.mkdir()
@@ -70,82 +80,86 @@ def logs(tmp_path, monkeypatch):
     return [str(path) for path in paths]
 
 
-def test_plot_draws_logs_of_one_name_apart_and_the_same_bytes_again(logs, capsys):
-    assert PROGRAM.run(["plot", *logs]) == 0
-    assert capsys.readouterr().out == "curves.svg\n"
+@pytest.mark.parametrize("text", [LOG, JSON], ids=["simple", "json"])
+def test_a_log_is_read_in_each_format_and_later_numbers_count(here, text):
+    Path("a.log").write_text(text)
+    found = {(key, updates): value for key, updates, value in read_log(Path("a.log"))}
+    wanted = {("train_inner loss", 50): 9.5, ("valid loss", 150): 4.5, ("valid ppl", 150): 9.9}
+    assert found == wanted | ({("valid bleu", 150): 13.0} if text is LOG else {})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'valid | {"num_updates": Infinity, "loss": 3}',
+        'valid | {"num_updates": 1, "loss": ' + "9" * 400 + "}",
+        "valid | loss 1.7e308 | num_updates 7",
+        "valid | loss 1 | num_updates 1e300",
+    ],
+)
+def test_lines_that_no_training_prints_are_left_out(here, line):
+    Path("a.log").write_text(f"{line}\nvalid | loss 2 | num_updates 7\n{line}\n")
+    assert read_log(Path("a.log")) == [("valid loss", 7, 2.0)]
+
+
+def test_the_newest_checkpoint_of_hyptrans_train_has_the_whole_history(here):
+    history = [
+        {"loss": 4.5, "grad_norm": 1.0, "step": 50},
+        {"eval_ppl": 9.5, "eval_bleu": 12.34, "step": 350},
+        {"eval_ppl": 5.25, "eval_bleu": 30.0, "step": 700},
+    ]
+    for saved, lines_of in {350: history[:2], 1400: history, 700: history[:1]}.items():
+        Path(f"checkpoint-{saved}").mkdir()
+        state = Path(f"checkpoint-{saved}/trainer_state.json")
+        state.write_text(json.dumps({"global_step": saved, "log_history": lines_of}))
+    assert sorted(read_log(here)) == [
+        *(("train_inner loss", 50, 4.5), ("valid bleu", 350, 12.34), ("valid bleu", 700, 30.0)),
+        *(("valid ppl", 350, 9.5), ("valid ppl", 700, 5.25)),
+    ]
+
+
+def test_plot_draws_logs_apart_and_the_same_bytes_again(logs, capsys):
+    assert call(capsys, "plot", *logs)[:2] == (0, "curves.svg\n")
     picture = Path("curves.svg").read_bytes()
     shown = texts(picture)
     assert {"training loss", "validation loss", "validation perplexity"} <= set(shown)
     assert not [text for text in shown if "$" in text]
     assert [text for text in shown if text.startswith("run")] == [f"run{i}/train" for i in range(9)]
-    assert PROGRAM.run(["plot", *logs, "--out", "again.svg"]) == 0
+    assert call(capsys, "plot", *logs, "--out", "again.svg")[0] == 0
     assert Path("again.svg").read_bytes() == picture
 
 
-OWN = """\
-train:  50%|#####     | 350/700 [00:10<00:10, 35.0 updates/s, loss 3.210, 9,876 tokens/s]\r\
-update 350: validation perplexity 9.50, BLEU 12.34
-update 700: validation perplexity 5.25, BLEU 30.00
-"""
-"""What ``hyptrans train`` prints."""
-
-
-def test_plot_reads_what_hyptrans_train_prints_and_its_folder(tmp_path):
-    (tmp_path / "a.log").write_text(OWN)
-    printed = {PERPLEXITY: {350: 9.5, 700: 5.25}, "validation BLEU": {350: 12.34, 700: 30.0}}
-    assert read_log(tmp_path / "a.log").curves == printed
-    for saved in (350, 700):
-        history = [
-            {"loss": 4.5, "grad_norm": 1.0, "step": 50},
-            {"eval_ppl": 9.5, "eval_bleu": 12.34, "step": 350},
-            *([{"eval_ppl": 5.25, "eval_bleu": 30.0, "step": 700}] if saved > 350 else []),
-        ]
-        (tmp_path / f"checkpoint-{saved}").mkdir()
-        state = tmp_path / f"checkpoint-{saved}" / "trainer_state.json"
-        state.write_text(json.dumps({"global_step": saved, "log_history": history}))
-    assert read_log(tmp_path).curves == {"training loss": {50: 4.5}, **printed}
-    (tmp_path / "none").mkdir()
-    with pytest.raises(UserError, match="none is not a file, nor the folder of a hyptrans train"):
-        read_log(tmp_path / "none")
-
-
-def test_logs_of_one_name_are_parts_of_one_training(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    parts = OWN.splitlines(keepends=True)
-    for name, text in {"1.log": parts[:2], "2.log": ["update 350: valid\n", parts[2]]}.items():
-        Path(name).write_text("".join(text))
-    assert PROGRAM.run(["plot", "1.log", "2.log", "--names", "run", "run"]) == 0
+def test_logs_of_one_name_are_parts_of_one_training(here, capsys):
+    for name, updates in {"1.log": (1, 2), "2.log": (2, 3)}.items():
+        Path(name).write_text("".join(f"valid | loss 2 | num_updates {n}\n" for n in updates))
+    assert call(capsys, "plot", "1.log", "2.log", "--names", "run", "run")[0] == 0
     picture = Path("curves.svg").read_bytes()
     assert texts(picture).count("run") == 1
-    assert [len(vertices) for vertices, _ in lines(picture)] == [2, 2]
+    assert [len(vertices) for vertices, _ in lines(picture)] == [3]
 
 
 @pytest.mark.parametrize(
     ("name", "begin"), [("c.pdf", b"%PDF-"), ("c.PNG", b"\x89PNG\r\n"), ("c.svg", b"<?xml")]
 )
-def test_plot_writes_what_the_ending_says(logs, name, begin):
-    assert PROGRAM.run(["plot", logs[0], "--out", name, "--names", "<twin> & co"]) == 0
+def test_plot_writes_what_the_ending_says(logs, name, begin, capsys):
+    assert call(capsys, "plot", logs[0], "--out", name, "--names", "<twin> & co")[0] == 0
     assert Path(name).read_bytes().startswith(begin)
 
 
-@pytest.mark.parametrize("name", ["c.jpg", "curves"])
-def test_plot_refuses_another_ending(name, tmp_path, capsys):
-    assert PROGRAM.run(["plot", "none.log", "--out", str(tmp_path / name)]) == 2
-    wanted = f"error: --out {tmp_path / name} does not end in .svg or .pdf or .png, "
-    assert capsys.readouterr().err.startswith(wanted)
-
-
 @pytest.mark.parametrize(
-    ("logs", "names"),
+    ("words", "sentence"),
     [
-        (["x/hybonet.log", "y/twin.log"], ["hybonet", "twin"]),
-        (["x/a/train.log", "x/b/train.log"], ["a/train", "b/train"]),
-        (["x/train.log", "x/train.txt"], ["train.log", "train.txt"]),
-        (["train.log"], ["train"]),
+        (["a.log", "--out", "c.jpg"], "--out c.jpg ends in none of .svg, .pdf and .png"),
+        (["a.log", "--names", "a", "b"], "1 logs have 2 names: give --names one for each"),
+        (["a.log"], "a.log has no lines of a training"),
+        (["none"], "none is neither a file nor the folder of a hyptrans train"),
+        ([""], ". is neither a file nor the folder of a hyptrans train"),
     ],
 )
-def test_names_are_as_short_as_tells_them_apart(logs, names):
-    assert names_of([Path(log) for log in logs]) == names
+def test_what_cannot_be_drawn_is_refused(words, sentence, here, capsys):
+    Path("a.log").write_text("hello\n")
+    status, _, error = call(capsys, "plot", *words)
+    assert (status, error.startswith(f"error: {sentence}")) == (2, True), error
 
 
 def test_without_matplotlib_the_extra_is_named(logs, monkeypatch, capsys):
@@ -157,5 +171,5 @@ def test_without_matplotlib_the_extra_is_named(logs, monkeypatch, capsys):
         return load(name)
 
     monkeypatch.setattr(importlib, "import_module", without)
-    assert PROGRAM.run(["plot", logs[0]]) == 2
-    assert "matplotlib is missing: pip install 'hyptrans[plot]'" in capsys.readouterr().err
+    status, _, error = call(capsys, "plot", logs[0])
+    assert (status, "matplotlib is missing: pip install 'hyptrans[plot]'" in error) == (2, True)

@@ -99,6 +99,13 @@ def test_a_missing_module_that_was_required_is_a_sentence(capsys):
     assert capsys.readouterr().err == "error: nosuch is missing: pip install 'hyptrans[data]'\n"
 
 
+def test_require_leaves_the_error_of_an_installed_module(tmp_path, monkeypatch):
+    (tmp_path / "broken_of_the_test.py").write_text("import nosuch\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="No module named 'nosuch'"):
+        require("broken_of_the_test", "data")
+
+
 @pytest.mark.parametrize("module", ["nosuch", "pytest"])
 def test_a_missing_module_that_no_command_needs_keeps_its_traceback(monkeypatch, module):
     monkeypatch.setitem(sys.modules, module, None)

@@ -168,9 +168,3 @@ def test_no_byte_more_than_is_allowed_is_read(tmp_path):
 def test_text_that_is_no_object_is_refused(text):
     with pytest.raises(ValueError, match=r"JSON|Expecting"):
         read_json(text)
-
-
-def test_a_field_that_stands_twice_is_refused_where_it_would_decide():
-    with pytest.raises(ValueError, match="two fields of one name"):
-        read_json('{"a": 1, "b": 2, "a": 3}', unique=True)
-    assert read_json('{"a": 1, "b": 2}', unique=True) == {"a": 1, "b": 2}

@@ -6,9 +6,7 @@ import pytest
 import torch
 
 import hyptrans
-from hyptrans.data.sources import tatoeba
 from hyptrans.support.errors import UserError
-from tests.real_data import real_data
 
 TARGETS = ["Gute Nacht.", "Tom hat es gestern Abend gesehen.", "Nein."]
 SOURCES = ["Good night.", "Tom saw it yesterday evening.", "No."]
@@ -153,20 +151,6 @@ def test_bfloat16_translates(library, place, ours, tokenizer):
     made = model.generate(**tokenizer(SOURCES, padding=True, return_tensors="pt"))
     found = tokenizer.batch_decode(made, skip_special_tokens=True)
     assert found == ours.translate(SOURCES)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("beam", [1, 5])
-def test_no_sentence_of_a_thousand_differs(model, ours, tokenizer, beam):
-    pairs = tatoeba.read_table(real_data() / "tatoeba_en_de" / "deu-eng.zip")
-    sets, _ = tatoeba.split(pairs, held_out=2000, seed=1)
-    sources = [pair[0] for pair in sets["test"]][:1000]
-    found = []
-    for start in range(0, len(sources), 50):
-        given = tokenizer(sources[start : start + 50], padding=True, return_tensors="pt")
-        made = model.generate(**given, num_beams=beam)
-        found += tokenizer.batch_decode(made, skip_special_tokens=True)
-    assert found == ours.translate(sources, beam=beam)
 
 
 def test_generate_without_a_cache_finds_the_same(model, tokenizer, sentences):

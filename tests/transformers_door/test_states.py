@@ -3,8 +3,6 @@
 import pytest
 import torch
 
-from hyptrans.support.errors import UserError
-
 NAMES = [
     *("hybonet_tiny", "hypformer_tiny", "hybonet_plus_tiny", "han_tiny", "hvt_tiny"),
     *("sphere_tiny", "euclidean_tiny", "euclidean_prenorm_tiny", "transformer"),
@@ -118,22 +116,3 @@ def test_generate_hands_out_those_of_each_token(model, tokenizer):
         wanted = every.decoder_attentions[0][:, :, [step], : step + 1]
         torch.testing.assert_close(weights[0], wanted, rtol=1e-4, atol=1e-4)
     assert found.encoder_hidden_states[0].shape == every.encoder_hidden_states[0].shape
-
-
-def test_gradients_are_the_same_where_layers_run_again(fresh, given):
-    fresh = fresh.double().train()
-    gradients, runs, first = [], [], fresh.decoder.layers[0]
-    first.feed_forward.register_forward_pre_hook(lambda *_: runs.append(1))
-    for again in (False, True):
-        if again:
-            fresh.activation_checkpointing_enable()
-        fresh.zero_grad()
-        fresh(**given).loss.backward()
-        gradients.append({name: one.grad for name, one in fresh.named_parameters()})
-    assert len(runs) == 1 + 2
-    for name, grad in gradients[0].items():
-        torch.testing.assert_close(gradients[1][name], grad, rtol=0, atol=1e-12)
-    fresh.activation_checkpointing_disable()
-    assert not fresh.is_activation_checkpointing
-    with pytest.raises(UserError, match="without use_reentrant"):
-        fresh.activation_checkpointing_enable({"use_reentrant": True})
