@@ -57,6 +57,8 @@ class FairseqRiemannianAdam(FairseqOptimizer):
             )
         params = list(params)
         points = [p for p in params if isinstance(p, geoopt.ManifoldParameter)]
+        if not points:
+            _check_unused(cfg)
         plain = [p for p in params if not isinstance(p, geoopt.ManifoldParameter)]
         for point in points:
             point.manifold.max_radius = cfg.max_radius
@@ -100,3 +102,18 @@ class FairseqRiemannianAdam(FairseqOptimizer):
         for group, settings in zip(self.param_groups, self._settings, strict=True):
             group.update(settings | (optimizer_overrides or {}))
         self.set_lr(rate)
+
+
+def _check_unused(cfg: Any) -> None:
+    """Refuse options for points if the model has no points.
+
+    Raises:
+        ValueError: names the first such option.
+    """
+    defaults = RiemannianAdamConfig()
+    for name in ("embedding_lr_scale", "max_radius"):
+        if getattr(cfg, name) != getattr(defaults, name):
+            raise ValueError(
+                f"--{name.replace('_', '-')} acts on points, and no parameter of this model is "
+                "one: leave it out, or have them with --embedding-storage manifold"
+            )

@@ -258,3 +258,11 @@ def test_points_of_other_manifolds_are_refused(manifold):
     name = type(manifold).__name__
     with pytest.raises(ValueError, match=f"one of {name}: use geoopt.optim.RiemannianAdam for it"):
         RiemannianAdam([point])
+
+
+@pytest.mark.parametrize("name", ["embedding_lr_scale", "max_radius"])
+def test_options_of_points_are_refused_without_points(name, rng):
+    flag = "--" + name.replace("_", "-")
+    with pytest.raises(ValueError, match=f"{flag} acts on points, and no parameter of this model"):
+        optimizer(plain_and_points(rng)[:1], **{name: 5})
+    optimizer(plain_and_points(rng)[:1])

@@ -33,9 +33,13 @@ def unpack(archive: Path, wanted: Collection[str], folder: Path) -> dict[str, in
     Raises:
         UserError: the file is not a tar archive, is damaged or truncated, has a member that the
             filter refuses, has more than :data:`MOST_MEMBERS` members, or unpacks to more than
-            :func:`most_bytes`.
-        AttributeError: this Python, before 3.10.12 or 3.11.4, lacks the filter.
+            :func:`most_bytes`; or this Python lacks the filter.
     """
+    if not hasattr(tarfile, "data_filter"):
+        raise UserError(
+            f"{archive} needs tarfile's data filter, which Python has from 3.10.12 and 3.11.4 on: "
+            "update Python, or unpack it and name the folder with --raw"
+        )
     partial = folder.with_name(folder.name + ".partial")
     remove(partial)
     partial.mkdir(parents=True)

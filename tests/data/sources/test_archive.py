@@ -111,3 +111,10 @@ def test_long_names_are_read(tmp_path):
             info.pax_headers = {"mtime": "1.5"} if form == tarfile.PAX_FORMAT else {}
             tar.addfile(info, io.BytesIO(content))
         assert unpack(archive, WANTED, tmp_path / "out") == {"members": 1, "unpacked": 1}
+
+
+def test_a_python_without_the_filter_is_told_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.delattr(tarfile, "data_filter")
+    with pytest.raises(UserError, match="update Python, or unpack it and name the folder"):
+        unpack(make(tmp_path / "a.tgz", *GOOD), WANTED, tmp_path / "out")
+    assert tree(tmp_path) == {"a.tgz": (tmp_path / "a.tgz").read_bytes()}
