@@ -1,11 +1,12 @@
-"""Defaults of commands and functions; importing this module does not load torch."""
+"""Settings of a probe's training with their flags, and constants; this does not load torch."""
 
+import argparse
 import math
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, get_args
 
-from hyptrans.support.errors import UserError
-from hyptrans.support.flags import MOST_SEED
+from hyptrans.support.flags import positive, seed
 
 SETS = ("train", "dev", "test")
 Kind = Literal["lorentz", "poincare", "euclidean"]
@@ -16,58 +17,81 @@ LEAST_RANK = 2
 """Fewest coordinates of a probe's points."""
 LEAST_IMPROVEMENT = 1e-4
 """Least relative decrease of a loss that keeps the rate; any decrease keeps a layer training."""
-BATCH_TOKENS = 4096
-"""Most tokens that an encoder takes at once, padding included."""
-BATCH_LINES = 256
-"""Lines that stanza parses together."""
+LR_FACTOR, LR_PATIENCE = 0.5, 1
+"""The factor multiplies the learning rate after more than ``LR_PATIENCE`` looks in a row at the
+development set without an improvement by ``LEAST_IMPROVEMENT``."""
 SENTENCES = 300
 """Sentences whose states show how a model uses its space."""
 
 
+def _number(kind: type, fits: Callable[[float], bool], about: str) -> Callable[[str], Any]:
+    """Return a parser of numbers that fit, for argparse."""
+
+    def parse(text: str) -> Any:
+        value = kind(text)
+        if not fits(value):
+            raise argparse.ArgumentTypeError(f"{text} is not {about}")
+        return value
+
+    return parse
+
+
+def _setting(default: Any, about: str, parse: Callable[[str], Any] = positive, **more: Any) -> Any:
+    """Return a field that becomes a flag, with its help and other arguments of argparse."""
+    about += "" if "default: " in about else " (default: %(default)s)"
+    more = {"type": parse, "metavar": "N", **more}
+    return field(default=default, metadata={"help": about, **more})
+
+
 @dataclass(frozen=True)
 class Settings:
-    """What a probe training depends on besides its data.
+    """What a probe training depends on besides its data; every field is a flag."""
 
-    Raises:
-        UserError: a value is out of range.
-    """
-
-    probe: str = "lorentz"
-    rank: int = 64
-    steps: int = 2000
-    batch_size: int = 32
-    lr: float = 2e-3
-    weight_decay: float = 0.0
-    evaluate_every: int = 100
-    """Steps between evaluations on the development set."""
-    lr_factor: float = 0.5
-    """Multiplies the learning rate after more than ``lr_patience`` evaluations in a row without an
-    improvement by :data:`LEAST_IMPROVEMENT`."""
-    lr_patience: int = 1
-    patience: int = 5
-    """Evaluations in a row without improvement after which a layer's training ends."""
-    seed: int = 1
-
-    def __post_init__(self) -> None:
-        least = {"rank": LEAST_RANK, "weight_decay": 0}
-        least |= dict.fromkeys(("steps", "batch_size", "evaluate_every", "patience"), 1)
-        wrong = {
-            name: f"at least {low}"
-            for name, low in least.items()
-            if not low <= getattr(self, name) < math.inf
-        }
-        if not 0 < self.lr < math.inf:
-            wrong["lr"] = "above 0"
-        if not 0 <= self.seed <= MOST_SEED:
-            wrong["seed"] = f"0 to {MOST_SEED}"
-        if wrong:
-            found = ", ".join(
-                f"--{name.replace('_', '-')} {_shown(getattr(self, name))} ({bound})"
-                for name, bound in wrong.items()
-            )
-            raise UserError(f"out of range: {found}")
+    probe: str = _setting(
+        "lorentz",
+        "lorentz, as the HyboNet paper's; poincare, as Chen et al.'s; euclidean, as Hewitt and "
+        "Manning's",
+        str,
+        choices=KINDS,
+        metavar=None,
+    )
+    rank: int = _setting(
+        64,
+        "coordinates of a probe's points, time included",
+        _number(int, lambda n: n >= LEAST_RANK, f"{LEAST_RANK} or more"),
+    )
+    steps: int = _setting(
+        2000,
+        "most batches that every layer of every task is trained on (default: %(default)s; the "
+        "HyboNet paper: --steps 20000 --lr 5e-5)",
+    )
+    batch_size: int = _setting(32, "sentences in a batch")
+    lr: float = _setting(
+        2e-3,
+        f"Adam's learning rate, times {LR_FACTOR:g} after {LR_PATIENCE + 1} looks in a row at the "
+        f"development set without improvement by {100 * LEAST_IMPROVEMENT:g} %% (default: "
+        "%(default)s, chosen to learn within 2,000 steps)",
+        _number(float, lambda x: 0 < x < math.inf, "above 0 and finite"),
+        metavar="RATE",
+    )
+    weight_decay: float = _setting(
+        0.0,
+        "Adam's L2 penalty",
+        _number(float, lambda x: 0 <= x < math.inf, "0 or more and finite"),
+        metavar="X",
+    )
+    evaluate_every: int = _setting(100, "steps between looks at the development set")
+    patience: int = _setting(5, "looks in a row without improvement that end a layer's training")
+    seed: int = _setting(1, "seed of initial weights and order of sentences", seed)
 
 
-def _shown(value: float) -> str:
-    # an integer may be too large for a float
-    return str(value) if isinstance(value, int) else f"{value:g}"
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add a flag for every setting, which :func:`settings_of` reads."""
+    for one in fields(Settings):
+        flag = f"--{one.name.replace('_', '-')}"
+        parser.add_argument(flag, default=one.default, **one.metadata)
+
+
+def settings_of(args: argparse.Namespace) -> Settings:
+    """Return the settings that the flags give."""
+    return Settings(**{one.name: getattr(args, one.name) for one in fields(Settings)})

@@ -2,21 +2,19 @@
 
 import argparse
 import json
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from hyptrans.support.errors import UserError, one_line
 from hyptrans.support.extras import require
 from hyptrans.support.files import whole_file
 from hyptrans.support.lines import read_lines
 from hyptrans.support.progress import bar
-from probing.states.encoder import moved
 
 _PROCESSORS = ("tokenize", "mwt", "pos", "lemma", "depparse")
+BATCH_LINES = 256
+"""Lines that are parsed together."""
 
 
 def main(args: argparse.Namespace) -> None:
@@ -28,12 +26,16 @@ def main(args: argparse.Namespace) -> None:
     whole_lines = args.one_sentence_per_line or args.pretokenized
     # read once, to report an unusable file before loading the models
     total = sum(1 for _ in read_lines(args.text))
-    pipeline = _pipeline(args, whole_lines)
+    pipeline, document_of = _pipeline(args, whole_lines), require("stanza", "probing").Document
     sentences = words = 0
     numbered = enumerate(bar(read_lines(args.text), "annotate", total), 1)
     with whole_file(args.out) as file:
-        while batch := list(islice(numbered, args.batch_size)):
-            for number, document in _parse(pipeline, batch):
+        while batch := list(islice(numbered, BATCH_LINES)):
+            # no sentence spans two lines
+            full = {number: line for number, line in batch if line.strip()}
+            documents = [document_of([], text=line) for line in full.values()]
+            parsed = pipeline.bulk_process(documents) if documents else []
+            for number, document in zip(full, parsed, strict=True):
                 found = document.sentences
                 if whole_lines and len(found) != 1:
                     raise UserError(f"line {number} of {args.text} became {len(found)} sentences")
@@ -46,21 +48,9 @@ def main(args: argparse.Namespace) -> None:
     print(f"{args.out}: {sentences} sentences, {words} words of {total} lines")
 
 
-def _parse(pipeline: Any, batch: list[tuple[int, str]]) -> Iterator[tuple[int, Any]]:
-    """Parse the non-empty lines, by number; no sentence spans two lines."""
-    full = [(number, line) for number, line in batch if line.strip()]
-    stanza = require("stanza", "probing")
-    documents = [stanza.Document([], text=line) for _, line in full]
-    parsed = pipeline.bulk_process(documents) if documents else []
-    return zip((number for number, _ in full), parsed, strict=True)
-
-
 def _pipeline(args: argparse.Namespace, whole_lines: bool) -> Any:
     """Load stanza with local models; download nothing."""
     stanza = require("stanza", "probing")
-    if args.device is not None:
-        # moving any parameters shows whether torch can use the device
-        moved(torch.nn.Linear(1, 1), args.device)
     place = args.stanza_dir or Path(stanza.resources.common.DEFAULT_MODEL_DIR)
     try:
         return stanza.Pipeline(

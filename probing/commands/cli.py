@@ -25,7 +25,7 @@ PROGRAM = Program(
         "geometry": Command(
             "probing.commands.geometry",
             "how a model uses its space: radii, stress and Gromov's delta of every layer",
-            "geometry --checkpoint hybonet/checkpoint_best.pt --data data --trees dev.conllu",
+            "geometry --checkpoint hybonet/checkpoint_best.pt --data data",
             options="probing.commands.options:geometry",
         ),
     },

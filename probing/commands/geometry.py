@@ -2,24 +2,17 @@
 
 import argparse
 from dataclasses import asdict
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
 
-from hyptrans.commands.text_options import subword_models
-from hyptrans.inference.contents import Contents
-from hyptrans.inference.load import read
+from hyptrans.inference.load import locate, read
 from hyptrans.support import tables
-from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256, write_json
 from probing.commands.options import typed_command
-from probing.geometry.layers import HEADER, Cloud, cells, measure, verdict
+from probing.geometry.layers import HEADER, cells, measure, verdict
 from probing.geometry.states import both_sides
-from probing.geometry.words import word_counts, words_of
 from probing.report.results import versions
 from probing.states.encoder import moved
-from probing.states.extract import extract
-from probing.states.model import ModelEncoder, build_model, place_of
-from probing.text.trees import read_conllu
+from probing.states.model import build_model
 
 
 def main(args: argparse.Namespace) -> None:
@@ -28,14 +21,12 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         UserError: a file, flag or value is wrong.
     """
-    place = place_of(args.checkpoint)
-    text = {"data": None if place.is_dir() else args.data, "moses": args.moses}
-    contents = read(place, **text, subword_models=subword_models(args))
+    place = locate(args.checkpoint)
+    # a data set has tokens already, so how text becomes tokens does not matter
+    how: dict[str, Any] = {"data": args.data, "subword_models": {"none": None}}
+    contents = read(place, **({} if place.is_dir() else how))
     model = moved(build_model(contents), args.device)
-    wanted = {"subset": args.subset, "sentences": args.sentences}
-    of_trees = _words(contents, place, args) if args.trees else None
-    encoder, decoder = both_sides(model, contents, args.data, **wanted)
-    clouds = [encoder if of_trees is None else of_trees, decoder]
+    clouds = both_sides(model, contents, args.data, subset=args.subset, sentences=args.sentences)
     sides = [measure(cloud, seed=args.seed) for cloud in clouds]
     layers = [layer for side in sides for layer in side]
     sentence = " ".join(map(verdict, sides))
@@ -49,24 +40,8 @@ def main(args: argparse.Namespace) -> None:
             "versions": versions(),
         }
         write_json(args.out, figures)
-    print(tables.markdown(HEADER, [cells(layer) for layer in layers], texts=2))
+    # a data set has no trees, and so no depths
+    shown = [i for i, name in enumerate(HEADER) if name != "with depth"]
+    header, *rows = ([row[i] for i in shown] for row in (HEADER, *map(cells, layers)))
+    print(tables.markdown(header, rows, texts=2))
     print(f"\n{sentence}")
-
-
-def _words(contents: Contents, place: Path, args: argparse.Namespace) -> Cloud:
-    """Return the states of the trees' single-token words, as in the report of a run."""
-    trees = read_conllu(args.trees)
-    encoder = ModelEncoder(contents, place, random=False, seed=args.seed)
-    with TemporaryDirectory() as folder:
-        states = extract(
-            encoder,
-            trees,
-            Path(folder) / "states.npy",
-            trees=args.trees,
-            batch_tokens=args.batch_tokens,
-            device=args.device,
-        )
-        words = words_of(states, trees, encoder, word_counts(trees), args.sentences)
-    if not len(words.position):
-        raise UserError(f"--trees {args.trees}: no word is one token of the model")
-    return words

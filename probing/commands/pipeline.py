@@ -1,10 +1,9 @@
 """Run the steps for states, probes and scores of every encoder, reusing those of earlier runs."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -21,9 +20,8 @@ from probing.probes import baselines
 from probing.probes.control import control_tree
 from probing.probes.corpus import Corpus
 from probing.probes.evaluation import SELECTED_BY, best_layer, evaluate
-from probing.probes.file import load_probes, save_probes
-from probing.probes.metrics import Scores, defined_in_all, mean_scores
-from probing.probes.training import Trained, train
+from probing.probes.metrics import Scores, mean_scores
+from probing.probes.training import Trained, load_probes, train
 from probing.report.data import ModelResult, Selectivity
 from probing.report.results import describe, over_seeds
 from probing.settings import Punctuation, Settings
@@ -59,22 +57,11 @@ class Fit:
     settings: Settings
     control: bool = False
 
-    @property
-    def name(self) -> str:
-        """Return the name of its files and steps."""
-        settings = self.settings
-        parts = [settings.probe, f"rank{settings.rank}", *(["control"] if self.control else [])]
-        return f"{'-'.join(parts)}-seed{settings.seed}"
-
-    @property
-    def probes(self) -> Path:
-        """Return the file of its probes."""
-        return self.subject.folder / f"{self.name}.probes.pt"
-
-    @property
-    def figures(self) -> Path:
-        """Return the file of its scores."""
-        return self.subject.folder / f"{self.name}.figures.pt"
+    def file(self, kind: str) -> Path:
+        """Return the file of its ``probes`` or of their ``figures``."""
+        one, control = self.settings, "-control" if self.control else ""
+        name = f"{one.probe}-rank{one.rank}{control}-seed{one.seed}.{kind}.pt"
+        return self.subject.folder / name
 
 
 @dataclass
@@ -87,7 +74,6 @@ class Run:
     settings: Settings
     seeds: int
     punct: Punctuation
-    batch_tokens: int
     device: str
     _loaded: tuple[Subject, WordEncoder] | None = None
 
@@ -100,7 +86,7 @@ class Run:
     @property
     def trained(self) -> list[Subject]:
         """Return the encoders whose parameters are not fresh."""
-        return [subject for subject in self.subjects if not subject.random]
+        return [subject for subject in self.subjects if not subject.of]
 
     def fits(self, subject: Subject, control: bool = False) -> list[Fit]:
         """Return a training of an encoder's probes for every seed."""
@@ -134,77 +120,79 @@ class Run:
         return Corpus(States(path), trees, str(path), only)
 
 
-def make(run: Run, fits: Sequence[Fit]) -> None:
-    """Make the states, probes and scores that no earlier run has made."""
-    follow(_steps(run, fits), run.out)
+def make(run: Run, *, control: bool) -> None:
+    """Make the states, probes and scores that no earlier run has made.
+
+    Args:
+        run: the run.
+        control: whether to train probes of control trees, too.
+    """
+    follow(_steps(run, control), run.out)
 
 
-def _steps(run: Run, fits: Sequence[Fit]) -> Iterator[Step]:
+def _steps(run: Run, control: bool) -> Iterator[Step]:
     """Generate the steps one by one, as the sentences to score depend on the states made before."""
-    states = {}
+
+    def named(out: Path) -> str:
+        return f"{out.parent.name}-{out.stem}"
+
+    made_from = {}
     for subject in run.subjects:
-        origin = subject.source.made_from() | {
-            "version": __version__,
-            "fresh": run.settings.seed if subject.random else None,
-        }
+        fresh = run.settings.seed if subject.of else None
+        origin = subject.made_from() | {"version": __version__, "fresh": fresh}
         for part, trees in run.trees.items():
-            states[subject.name, part] = settings = origin | {"trees": trees.sha256}
-            yield _step(run, subject, subject.states(part), settings, _extract, part)
+            made_from[subject.name, part] = settings = origin | {"trees": trees.sha256}
+            out = subject.states(part)
+            work = partial(_extract, run, subject, out, trees)
+            yield Step(named(out), [out, about(out)], work, settings)
     only = {part: run.common(part) for part in ("dev", "test")}
-    for fit in fits:
-        subject, control = fit.subject, run.settings.seed if fit.control else None
-        settings = {"settings": asdict(fit.settings), "control": control}
-        settings |= {part: states[subject.name, part] for part in ("train", "dev")}
-        yield _step(run, subject, fit.probes, settings, _train, fit)
-        settings |= {"test": states[subject.name, "test"], "punct": run.punct}
+    kinds = (False, True) if control else (False,)
+    for fit in [fit for kind in kinds for one in run.subjects for fit in run.fits(one, kind)]:
+        subject, out = fit.subject, fit.file("probes")
+        drawn = run.settings.seed if fit.control else None
+        settings = {"settings": asdict(fit.settings), "control": drawn}
+        settings |= {part: made_from[subject.name, part] for part in ("train", "dev")}
+        yield Step(named(out), [out], partial(_train, run, fit), settings)
+        settings = settings | {"test": made_from[subject.name, "test"], "punct": run.punct}
         settings |= {"only": {part: sorted(places) for part, places in only.items()}}
-        yield _step(run, subject, fit.figures, settings, _score, fit, only)
+        out = fit.file("figures")
+        yield Step(named(out), [out], partial(_score, run, fit, only), settings)
     for subject in run.trained:
-        parts = {part: states[subject.name, part] for part in ("train", "test")}
-        settings = parts | {"seed": run.settings.seed}
-        yield _step(run, subject, subject.space, settings, _space)
+        settings = {part: made_from[subject.name, part] for part in ("train", "test")}
+        settings |= {"seed": run.settings.seed}
+        out = subject.space
+        yield Step(named(out), [out], partial(_space, run, subject), settings)
 
 
-def _step(
-    run: Run,
-    subject: Subject,
-    out: Path,
-    settings: Mapping[str, Any],
-    work: Callable[..., None],
-    *of: Any,
-) -> Step:
-    outputs = [out, about(out)] if work is _extract else [out]
-    made = partial(work, run, subject, out, *of)
-    return Step(f"{subject.folder.name}-{out.stem}", outputs, made, settings)
+def _extract(run: Run, subject: Subject, out: Path, trees: Trees) -> None:
+    encoder = run.encoder(subject)
+    extract(encoder, trees.sentences, out, trees=trees.path, device=run.device)
 
 
-def _extract(run: Run, subject: Subject, out: Path, part: str) -> None:
-    trees = run.trees[part]
-    extract(
-        run.encoder(subject),
-        trees.sentences,
-        out,
-        trees=trees.path,
-        batch_tokens=run.batch_tokens,
-        device=run.device,
-    )
+def _train(run: Run, fit: Fit) -> None:
+    one, other = (run.corpus(fit.subject, p, control=fit.control) for p in ("train", "dev"))
+    name = f"{fit.subject.name}, control trees" if fit.control else fit.subject.name
+    train(one, other, fit.settings, name=name, device=run.device).save(fit.file("probes"))
 
 
-def _train(run: Run, subject: Subject, out: Path, fit: Fit) -> None:
-    train_set, dev_set = (
-        run.corpus(subject, part, control=fit.control) for part in ("train", "dev")
-    )
-    name = f"{subject.name}, control trees" if fit.control else subject.name
-    save_probes(out, train(train_set, dev_set, fit.settings, name=name, device=run.device))
-
-
-def _score(run: Run, subject: Subject, out: Path, fit: Fit, only: Mapping[str, set[int]]) -> None:
-    sets = [run.corpus(subject, part, only[part], control=fit.control) for part in ("dev", "test")]
-    result, scores = score(load_probes(fit.probes), *sets, punct=run.punct, name=subject.name)
-    result = replace(result, role="fresh" if subject.random else "encoder", of=subject.of)
+def _score(run: Run, fit: Fit, only: Mapping[str, set[int]]) -> None:
+    subject = fit.subject
+    dev, test = (run.corpus(subject, p, only[p], control=fit.control) for p in ("dev", "test"))
+    trained = load_probes(fit.file("probes"))
+    result, scores = score(trained, dev, test, punct=run.punct, name=subject.name)
+    result = replace(result, role="fresh" if subject.of else "encoder", of=subject.of)
     rows = {name: torch.from_numpy(row) for name, row in vars(scores).items()}
-    with whole_file(out) as file:
+    with whole_file(fit.file("figures")) as file:
         torch.save({"result": asdict(result), "scores": rows}, file)
+
+
+def _space(run: Run, subject: Subject) -> None:
+    """Measure how a trained encoder uses its space, on the test set's single-token words."""
+    states, counts = States(subject.states("test")), word_counts(run.trees["train"].sentences)
+    words = words_of(states, run.trees["test"].sentences, run.encoder(subject), counts)
+    layers = measure(words, seed=run.settings.seed) if len(words.position) else []
+    with whole_file(subject.space) as file:
+        torch.save(layers, file)
 
 
 def score(
@@ -232,23 +220,16 @@ def score(
 
 def scored(fit: Fit) -> Scored:
     """Load the scores of a training that :func:`make` made."""
-    found = torch.load(fit.figures, weights_only=True)
+    found = torch.load(fit.file("figures"), weights_only=True)
     scores = {name: row.numpy() for name, row in found["scores"].items()}
     return ModelResult(**found["result"]), Scores(**scores)
 
 
 def over_each_seed(run: Run, subject: Subject) -> Scored:
-    """Combine the probes of every seed into one result.
-
-    If a sentence's correlation is undefined for one seed, leave it out for all, so that the mean
-    over seeds equals the mean over sentences.
-    """
+    """Combine the probes of every seed into one result, over the scores' means by sentence."""
     results, scores = zip(*map(scored, run.fits(subject)), strict=True)
-    alike = defined_in_all(scores)
-    several = [
-        replace(result, test=own.metrics()[0]) for result, own in zip(results, alike, strict=True)
-    ]
-    return over_seeds(several), mean_scores(alike)
+    mean = mean_scores(scores)
+    return over_seeds(results, mean.metrics()[0]), mean
 
 
 def of_baselines(sentences: Sequence[Sentence], punct: Punctuation) -> list[Scored]:
@@ -278,15 +259,6 @@ def selectivities(run: Run) -> list[Selectivity]:
         ]
         found.append(Selectivity(subject.name, *pair))
     return found
-
-
-def _space(run: Run, subject: Subject, out: Path) -> None:
-    """Measure how a trained encoder uses its space, on the test set's single-token words."""
-    states, counts = States(subject.states("test")), word_counts(run.trees["train"].sentences)
-    words = words_of(states, run.trees["test"].sentences, run.encoder(subject), counts)
-    layers = measure(words, seed=run.settings.seed) if len(words.position) else []
-    with whole_file(out) as file:
-        torch.save(layers, file)
 
 
 def spaces(run: Run) -> dict[str, list[Layer]]:

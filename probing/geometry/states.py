@@ -42,8 +42,7 @@ def both_sides(
     pairs = _pairs(model, contents, data, subset)
     rows = [pairs[i] for i in range(min(sentences, len(pairs)))]
     words, device = contents.dictionaries[1], device_of(model)
-    found: dict[str, list[Tensor]] = {"encoder": [], "decoder": []}
-    kept: dict[str, list[tuple[Tensor, Tensor]]] = {"encoder": [], "decoder": []}
+    found: dict[str, list[tuple[Tensor, ...]]] = {"encoder": [], "decoder": []}
     for start in range(0, len(rows), BATCH_SENTENCES):
         batch = rows[start : start + BATCH_SENTENCES]
         before = padded([row["input_ids"].tolist() for row in batch], words)
@@ -51,37 +50,27 @@ def both_sides(
         # as in training, the decoder's input starts with the end-of-sentence token
         given = torch.cat([after.new_full((len(after), 1), words.eos()), after], 1)
         encoded = model.encoder(before.to(device))
-        memory = encoded.states[-1], encoded.padding
-        decoded = model.decoder(given.to(device), *memory)
-        for name, states, tokens in (
-            ("encoder", encoded.states, before),
-            ("decoder", decoded, given),
-        ):
+        decoded = model.decoder(given.to(device), encoded.states[-1], encoded.padding)
+        of_sides = ("encoder", encoded.states, before), ("decoder", decoded, given)
+        for side, states, tokens in of_sides:
             real = tokens.ne(words.pad()) & tokens.ne(words.eos())
             position = torch.arange(tokens.size(1)).expand_as(tokens)
-            found[name].append(torch.stack(states).cpu()[:, real])
-            kept[name].append((tokens[real], position[real]))
-    return [
-        _cloud(model, contents, name, torch.cat(found[name], 1), kept[name])
-        for name in ("encoder", "decoder")
-    ]
+            stacked = torch.stack(states).cpu()[:, real]
+            found[side].append((stacked, tokens[real], position[real]))
+    return [_cloud(model, contents, side, parts) for side, parts in found.items()]
 
 
-def _cloud(
-    model: Any,
-    contents: Contents,
-    side: str,
-    states: Tensor,
-    kept: Sequence[tuple[Tensor, Tensor]],
-) -> Cloud:
+def _cloud(model: Any, contents: Contents, side: str, parts: Sequence[tuple[Tensor, ...]]) -> Cloud:
+    """Join the states, tokens and positions of batches."""
+    states = torch.cat([part[0] for part in parts], 1)
+    tokens, position = (torch.cat([part[i] for part in parts]) for i in (1, 2))
     if not bool(states.isfinite().all()):
         raise UserError(
             f"{contents.place}: states of its {side} are not finite numbers; take one of before "
             "its training broke"
         )
-    tokens, positions = (torch.cat(parts) for parts in zip(*kept, strict=True))
     counts = torch.tensor(contents.dictionaries[side == "decoder"].count)
-    return Cloud(side, states, getattr(model, side).state_spaces(), counts[tokens], positions)
+    return Cloud(side, states, getattr(model, side).state_spaces(), counts[tokens], position)
 
 
 def _pairs(model: Any, contents: Contents, data: Path, subset: str) -> Pairs:

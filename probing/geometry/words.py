@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 
 from probing.geometry.layers import Cloud
@@ -11,7 +10,7 @@ from probing.settings import SENTENCES
 from probing.states.encoder import WordEncoder
 from probing.states.extract import align_sentence
 from probing.states.file import States
-from probing.text.trees import Sentence, depths
+from probing.text.trees import Sentence, distance_matrix
 
 
 def word_counts(sentences: Sequence[Sentence]) -> Counter[str]:
@@ -24,9 +23,8 @@ def words_of(
     trees: Sequence[Sentence],
     encoder: WordEncoder,
     counts: Counter[str],
-    most: int = SENTENCES,
 ) -> Cloud:
-    """Return the single-token words of the first sentences that have states.
+    """Return the single-token words of the first 300 sentences that have states.
 
     Leaves out other words: their states are means of their tokens' states, which lie nearer to the
     origin than these, even if all of an encoder's own states lie on one sphere.
@@ -36,9 +34,8 @@ def words_of(
         trees: all trees of the file that the states were extracted for.
         encoder: the encoder that made the states; its parameters do not matter.
         counts: how often each word occurs in a text, for the words' frequency.
-        most: most sentences to use.
     """
-    places = range(min(len(states), most))
+    places = range(min(len(states), SENTENCES))
     chosen = [trees[states.kept[i]] for i in places]
     whole = torch.cat([_whole(encoder, sentence) for sentence in chosen])
     often = [counts[word.lower()] for sentence in chosen for word in sentence.words]
@@ -48,13 +45,17 @@ def words_of(
         spaces=states.spaces,
         frequency=torch.tensor(often)[whole],
         position=torch.cat([torch.arange(len(sentence)) for sentence in chosen])[whole],
-        depth=torch.cat([depths(sentence) for sentence in chosen])[whole],
+        depth=torch.cat([_depths(sentence) for sentence in chosen])[whole],
     )
+
+
+def _depths(sentence: Sentence) -> torch.Tensor:
+    """Return the number of edges between every word and the root, ``[words]``."""
+    return torch.from_numpy(distance_matrix(sentence.heads)[sentence.root])
 
 
 def _whole(encoder: WordEncoder, sentence: Sentence) -> torch.Tensor:
     """Tell which words of a sentence are one token, ``[words]``, bool."""
     aligned = align_sentence(encoder, sentence)
     assert not isinstance(aligned, str), "it has states"
-    tokens = np.bincount(aligned.words, minlength=aligned.count)
-    return torch.from_numpy(tokens == 1)
+    return torch.bincount(aligned.words) == 1

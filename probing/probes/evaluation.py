@@ -16,8 +16,6 @@ from probing.settings import Punctuation
 BATCH_SIZE = 32
 SELECTED_BY = {"distance": "uuas", "depth": "nspr"}
 """For each task, the metric on the development set that chooses the layer."""
-_ELSE_BY = {"distance": "dspr", "depth": "root"}
-"""For each task, the metric that chooses if that one is NaN for all layers."""
 
 
 @torch.no_grad()
@@ -49,19 +47,13 @@ def evaluate(
 def best_layer(layers: Sequence[dict[str, float]], task: str) -> int:
     """Return the layer with the best metrics; the first of equal ones; NaN is the worst.
 
-    If the choosing metric is NaN for all layers (correlations need sentences of 5 to 50 words), the
-    task's other metric chooses.
-
     Raises:
-        UserError: that one is NaN for all layers, too.
+        UserError: all are NaN.
     """
     values = [metrics[SELECTED_BY[task]] for metrics in layers]
     if all(map(math.isnan, values)):
-        values = [metrics[_ELSE_BY[task]] for metrics in layers]
-    if all(map(math.isnan, values)):
         raise UserError(
-            f"no layer can be chosen for the {task} probe: the development set has neither an edge "
-            f"between words that are no punctuation nor a sentence of {SHORTEST} to {LONGEST} "
-            "words; take a larger one"
+            f"no layer can be chosen for the {task} probe: the development set needs edges between "
+            f"words that are no punctuation, and sentences of {SHORTEST} to {LONGEST} words"
         )
     return max(range(len(values)), key=lambda i: values[i] if values[i] == values[i] else -2.0)

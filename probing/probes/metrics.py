@@ -17,7 +17,7 @@ undefined; ours leaves undefined ones out.
 """
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,16 +37,6 @@ _BY_LAYER = ("found", "roots", "dspr", "nspr")
 """The fields of :class:`Scores` with one row per layer."""
 SHORTEST, LONGEST = 5, 50
 """Sentences of these lengths, in words, count for the correlations."""
-
-
-def check_tags(sentences: Iterable[Sentence], punct: Punctuation) -> None:
-    """Check before any work that every sentence has the tags that :func:`kept_words` needs.
-
-    Raises:
-        UserError: a sentence has none.
-    """
-    for sentence in sentences:
-        kept_words(sentence, punct)
 
 
 def kept_words(sentence: Sentence, punct: Punctuation = "upos") -> np.ndarray:
@@ -147,55 +137,39 @@ class Scores:
         ]
 
     def parts(self, metric: str) -> np.ndarray:
-        """Return one metric of every layer, ``[layers]``."""
-        if metric in ("uuas", "root"):
-            values, whole = self._share(metric)
-            return values.sum(-1) / whole if whole else np.full(len(values), math.nan)
-        found = [_by_length(row, self.lengths) for row in getattr(self, metric)]
-        return np.array(found)
+        """Return one metric of every layer, ``[layers]``; NaN if undefined."""
+        added = self.contributions(metric)
+        return np.where(np.isnan(added).all(-1), math.nan, np.nansum(added, -1))
 
-    def _share(self, metric: str) -> tuple[np.ndarray, int]:
-        if metric == "uuas":
-            return self.correct, int(self.edges.sum())
-        return self.roots, len(self.lengths)
+    def contributions(self, metric: str, used: np.ndarray | None = None) -> np.ndarray:
+        """Return what each sentence adds to a metric, which is their sum.
 
-    def contributions(self, metric: str, used: np.ndarray) -> np.ndarray:
-        """Return what each sentence adds to a metric over the used sentences; they sum to it.
+        A correlation is averaged over the sentences of each length, then over lengths.
 
-        Shapes: used ``[S]``, bool -> ``[layers, S]``, 0 for other sentences.
+        Shapes: used ``[S]``, bool, the sentences to average; by default those with a defined value
+        -> ``[layers, S]``, NaN for other sentences.
         """
         if metric in ("uuas", "root"):
-            values, whole = self._share(metric)
-            return values / whole
-        values = np.where(used, getattr(self, metric), 0)
-        shares = np.zeros(len(used))
-        found, counts = np.unique(self.lengths[used], return_counts=True)
-        for length, count in zip(found, counts, strict=True):
-            shares[used & (self.lengths == length)] = 1 / count / len(found)
-        return values * shares
-
-
-def defined_in_all(several: Sequence[Scores]) -> list[Scores]:
-    """Set a sentence's correlation to NaN in all runs if it is undefined in one of them."""
-    kept = {
-        name: ~np.any([np.isnan(getattr(scores, name)) for scores in several], axis=0)
-        for name in ("dspr", "nspr")
-    }
-    return [
-        replace(
-            scores, **{n: np.where(rows, getattr(scores, n), np.nan) for n, rows in kept.items()}
-        )
-        for scores in several
-    ]
+            values = self.correct if metric == "uuas" else self.roots
+            whole = self.edges.sum() if metric == "uuas" else len(self.lengths)
+            return values / whole if whole else np.full(values.shape, math.nan)
+        added = np.full(getattr(self, metric).shape, math.nan)
+        for row, values in zip(added, getattr(self, metric), strict=True):
+            defined = ~np.isnan(values) if used is None else used
+            found, of_length, counts = np.unique(
+                self.lengths[defined], return_inverse=True, return_counts=True
+            )
+            row[defined] = values[defined] / counts[of_length] / len(found)
+        return added
 
 
 def mean_scores(several: Sequence[Scores]) -> Scores:
-    """Average the scores of several runs on the same sentences, sentence by sentence."""
-    first = several[0]
-    rows = ([getattr(scores, name) for scores in several] for name in _BY_LAYER)
-    return replace(
-        first, **dict(zip(_BY_LAYER, (np.mean(row, axis=0) for row in rows), strict=True))
-    )
+    """Average the scores of several runs on the same sentences, sentence by sentence.
+
+    A correlation that is undefined in one run has no average.
+    """
+    rows = {name: [getattr(scores, name) for scores in several] for name in _BY_LAYER}
+    return replace(several[0], **{name: np.mean(row, axis=0) for name, row in rows.items()})
 
 
 @dataclass
@@ -246,14 +220,6 @@ def _classes(edges: Collection[tuple[int, int]]) -> np.ndarray:
     """Count the edges of each length class, ``[classes]``."""
     numbers = np.digitize([j - i for i, j in edges], ARC_LENGTHS)
     return np.bincount(numbers, minlength=len(ARC_LENGTHS) + 1)[1:]
-
-
-def _by_length(values: np.ndarray, lengths: np.ndarray) -> float:
-    """Average over the sentences of each length, then over lengths, skipping undefined values."""
-    defined = ~np.isnan(values)
-    found = np.unique(lengths[defined])
-    means = [values[defined & (lengths == length)].mean() for length in found]
-    return float(np.mean(means)) if means else math.nan
 
 
 def _mean(values: np.ndarray) -> np.ndarray:

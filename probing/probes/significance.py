@@ -39,13 +39,12 @@ def compare(first: Scores, second: Scores, *, seed: int = 1) -> list[Comparison]
         raise ValueError("scores of different sentences cannot be paired")
     found = []
     for metric in METRICS:
-        used = _defined(first, metric) & _defined(second, metric)
-        # Root is undefined for all sentences or none, a correlation for some
-        if not used.any() or (metric in ("uuas", "root") and not used.all()):
+        pair = [scores.contributions(metric)[0] for scores in (first, second)]
+        used = ~(np.isnan(pair[0]) | np.isnan(pair[1]))
+        if not used.any():
             continue
-        if metric == "uuas" and not first.edges.any():
-            continue
-        pair = [scores.contributions(metric, used)[0] for scores in (first, second)]
+        # an average over the sentences where both are defined has other weights
+        pair = [np.nan_to_num(one.contributions(metric, used)[0]) for one in (first, second)]
         difference = float(np.subtract(*pair).sum())
         found.append(Comparison(metric, difference, _p_value(pair, seed)))
     return found
@@ -65,9 +64,3 @@ def _p_value(pair: list[np.ndarray], seed: int) -> float:
         rng=np.random.default_rng(seed),
     )
     return float(tested.pvalue)
-
-
-def _defined(scores: Scores, metric: str) -> np.ndarray:
-    name = {"uuas": "correct", "root": "roots"}.get(metric, metric)
-    defined: np.ndarray = ~np.isnan(getattr(scores, name)[0])
-    return defined

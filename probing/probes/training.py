@@ -1,22 +1,25 @@
-"""Train probes of all layers and both tasks in one pass over the data.
+"""Train probes of all layers and both tasks in one pass over the data; save and load them.
 
 Layers share only batches and matrix products: each has its own parameters, learning rate, best
 weights and end of training, as if it were trained alone.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.optim import Adam
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
+from hyptrans.support.files import whole_file
 from hyptrans.support.progress import bar
 from probing.probes.corpus import Batch, Corpus, check_learnable
 from probing.probes.probe import Probe, make_probe
-from probing.settings import LEAST_IMPROVEMENT, Settings
+from probing.settings import LEAST_IMPROVEMENT, LR_FACTOR, LR_PATIENCE, Settings
 from probing.states.encoder import moved
 
 TASKS = ("distance", "depth")
@@ -42,6 +45,31 @@ class Trained:
     depth: Probe
     courses: dict[str, list[Course]]
     """By task, one per layer."""
+
+    def save(self, path: Path) -> None:
+        """Write both probes to a file, completely or not at all."""
+        about = {
+            "settings": asdict(self.settings),
+            "width": self.distance.width,
+            "spaces": [asdict(space) for space in self.distance.spaces],
+            "courses": {task: [asdict(one) for one in self.courses[task]] for task in TASKS},
+            "parameters": {task: getattr(self, task).state_dict() for task in TASKS},
+        }
+        with whole_file(path) as file:
+            torch.save(about, file)
+
+
+def load_probes(path: Path) -> Trained:
+    """Read what :meth:`Trained.save` wrote."""
+    about = torch.load(path, map_location="cpu", weights_only=True)
+    settings = Settings(**about["settings"])
+    spaces = [Space(**space) for space in about["spaces"]]
+    probes = {}
+    for task in TASKS:
+        probes[task] = make_probe(settings.probe, about["width"], settings.rank, spaces)
+        probes[task].load_state_dict(about["parameters"][task])
+    courses = {task: [Course(**course) for course in about["courses"][task]] for task in TASKS}
+    return Trained(settings, **probes, courses=courses)
 
 
 def distance_losses(predicted: Tensor, batch: Batch) -> Tensor:
@@ -81,8 +109,8 @@ class _Task:
         self.schedules = [
             ReduceLROnPlateau(
                 optimizer,
-                factor=settings.lr_factor,
-                patience=settings.lr_patience,
+                factor=LR_FACTOR,
+                patience=LR_PATIENCE,
                 threshold=LEAST_IMPROVEMENT,
             )
             for optimizer in self.optimizers

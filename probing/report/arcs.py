@@ -1,7 +1,6 @@
 """Draw a sentence with the gold tree as arcs above the words and the predicted tree below."""
 
 import math
-from dataclasses import dataclass
 
 from markupsafe import Markup
 
@@ -18,31 +17,13 @@ WIDEST = 1300.0  # pictures below this width shrink to the page; wider ones scro
 ROOT_HEIGHT = 15
 
 
-@dataclass(frozen=True)
-class Score:
-    """How well a predicted tree agrees with the gold one."""
-
-    right: int
-    total: int
-    root_right: bool
-
-    @property
-    def words(self) -> str:
-        edges = f"{self.right} of {self.total} edges right" if self.total else "no edge counts"
-        return f"{edges}, root {'right' if self.root_right else 'wrong'}"
-
-
-def undirected(edges: list[Edge]) -> set[Edge]:
-    """Return the edges, each with the smaller index first."""
-    return {(min(edge), max(edge)) for edge in edges}
-
-
-def score(example: Example, prediction: Prediction) -> Score:
-    """Count the right edges and check the root of one sentence, leaving out punctuation's edges."""
+def score(example: Example, prediction: Prediction) -> str:
+    """Say how many edges of one sentence are right, without punctuation's, and whether the root."""
     mark = example.punctuation
-    gold = {(i, j) for i, j in undirected(example.gold_edges) if not (mark[i] or mark[j])}
-    right = len(gold & undirected(prediction.edges))
-    return Score(right, len(gold), prediction.root == example.gold_root)
+    gold = {(i, j) for i, j in example.gold_edges if not (mark[i] or mark[j])}
+    right = len(gold.intersection(prediction.edges))
+    edges = f"{right} of {len(gold)} edges right" if gold else "no edge counts"
+    return f"{edges}, root {'right' if prediction.root == example.gold_root else 'wrong'}"
 
 
 def levels(edges: set[Edge]) -> dict[Edge, int]:
@@ -60,7 +41,7 @@ def levels(edges: set[Edge]) -> dict[Edge, int]:
 
 def draw(example: Example, prediction: Prediction, model: str) -> Markup:
     """Draw the picture of one sentence and one model."""
-    gold, predicted = undirected(example.gold_edges), undirected(prediction.edges)
+    gold, predicted = set(example.gold_edges), set(prediction.edges)
     centers, width = _spaced(example.words, gold, predicted)
     heights = levels(gold), levels(predicted)
     rise, fall = (ROOT_HEIGHT + STEP * max(h.values(), default=1) + 8 for h in heights)
@@ -95,7 +76,7 @@ def draw(example: Example, prediction: Prediction, model: str) -> Markup:
             below = tip + (-3 if way < 0 else 11)
             parts.append(svg.element("text", f"root {root_kind}", "root", x=mark, y=below))
     sentence = " ".join(example.words)
-    label = f"Gold and predicted tree ({model}) of: {sentence}. {score(example, prediction).words}."
+    label = f"Gold and predicted tree ({model}) of: {sentence}. {score(example, prediction)}."
     return svg.figure(width, under + fall, label, "arcs fit" if width < WIDEST else "arcs", parts)
 
 

@@ -15,10 +15,8 @@ from matplotlib.ticker import MaxNLocator
 
 from hyptrans.support.errors import clean
 from probing.report.data import ModelResult
-from probing.report.results import TITLES
+from probing.report.results import TITLES, figure
 
-NOTHING = "\N{EN DASH}"
-"""Printed for a missing number."""
 OF_DISTANCE = ("uuas", "dspr")
 COLORS = 6
 """Encoder colors in the style sheet; further encoders repeat them with other marks."""
@@ -59,13 +57,6 @@ class Chart:
     picture: Markup
     columns: Sequence[int | str]
     rows: Sequence[Sequence[object]]
-
-
-def figure_number(value: float | None, decimals: int = 2) -> str:
-    """Format a number with fixed decimals; None, NaN and infinities become a dash."""
-    if value is None or not math.isfinite(value):
-        return NOTHING
-    return f"{value:.{decimals}f}"
 
 
 def lines(models: Sequence[ModelResult]) -> dict[str, Line]:
@@ -124,7 +115,7 @@ def _chosen(model: ModelResult, metric: str) -> set[int]:
 
 def _cell(model: ModelResult, metric: str, layer: int) -> str:
     """Return a cell of a metric's table, bold for a chosen layer."""
-    shown = figure_number(_values(model, metric)[layer], 3)
+    shown = figure(_values(model, metric)[layer])
     bold = layer in _chosen(model, metric)
     return Markup("<strong>{}</strong>").format(shown) if bold else shown
 

@@ -12,6 +12,7 @@ Role = Literal["encoder", "fresh", "baseline"]
 """A trained encoder; an encoder with fresh parameters; trees made without an encoder."""
 
 Edge = tuple[int, int]
+"""Indices of two words, the smaller one first."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,6 @@ class Prediction:
 
     edges: list[Edge]
     """The predicted undirected tree over the words that are not punctuation."""
-    depths: list[float]
-    """Predicted depths, one per word."""
     root: int
     """The shallowest word that is not punctuation; negative if there is none."""
     distance_points: Tensor | None
@@ -96,7 +95,6 @@ class Example:
     words: list[str]
     gold_edges: list[Edge]
     gold_root: int
-    gold_depths: list[int]
     punctuation: list[bool]
     predictions: dict[str, Prediction]
     """Predictions by name of the model."""

@@ -9,7 +9,6 @@ from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from probing.report import layout, svg
-from probing.report.arcs import undirected
 from probing.report.data import Example, Prediction
 
 RADIUS = 206.0  # radius of the unit circle in pixels
@@ -22,19 +21,13 @@ Boxes = np.ndarray
 """``[n, 4]``: left, top, right, bottom in pixels."""
 
 
-def lay_out(example: Example, prediction: Prediction) -> layout.Disk | None:
-    """Lay out the distance probe's points around the predicted root."""
-    kept = [not mark for mark in example.punctuation]
-    return layout.place(prediction.distance_points, prediction.root, kept)
-
-
 def draw(example: Example, prediction: Prediction, model: str, disk: layout.Disk) -> Markup:
     """Draw the picture of one sentence and one model."""
     words, root = example.words, prediction.root
     center = words[root] if 0 <= root < len(words) else "the origin"
     label = f"Words in the Poincare disk ({model}), {center} at the center: {' '.join(words)}"
-    places, agreeing = _pixels(disk.points), undirected(example.gold_edges)
-    pairs = sorted(undirected(prediction.edges))
+    places, agreeing = _pixels(disk.points), set(example.gold_edges)
+    pairs = sorted(prediction.edges)
     starts, ends = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T
     ways = _pixels(layout.geodesics(disk.points[starts], disk.points[ends], POINTS))
     parts = _rings(disk.scale)

@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 
 import torch
-from scipy.stats import spearmanr  # type: ignore[import-untyped]
 from torch import Tensor
 
 from hyptrans.geometry import lorentz, poincare
+from probing.geometry.measures import rank_correlation
 
 READABLE = (0.8, 4.0)
 """Range of the farthest word's geodesic radius that is readable; others are scaled into it."""
@@ -17,8 +17,8 @@ FARTHEST = 6.0
 LEAST_LENGTH = 1e-300
 """Least divisor; replaces a length of zero, whose dividend is zero, too."""
 LEAST_SPREAD = 1e-5
-"""Smaller singular values, radii and differences of distances are rounding: probes give points in
-float32 with coordinates of up to some hundreds."""
+"""Smaller singular values and radii are rounding: probes give points in float32 with coordinates of
+up to some hundreds."""
 
 
 @dataclass(frozen=True)
@@ -110,12 +110,7 @@ def place(points: Tensor | None, root: int, fitted: list[bool]) -> Disk | None:
 def _agreement(drawn: Tensor, true: Tensor) -> float:
     """Return Spearman's correlation of all pairs' distances: ``[n, 3]`` and ``[n, D]``."""
     i, j = torch.triu_indices(len(true), len(true), 1)
-    if len(i) < 3:
-        return math.nan
-    pairs = [lorentz.distance(points[i], points[j]) for points in (drawn, true)]
-    if any(float(found.max() - found.min()) < LEAST_SPREAD for found in pairs):
-        return math.nan
-    return float(spearmanr(*pairs).statistic)
+    return rank_correlation(*(lorentz.distance(points[i], points[j]) for points in (drawn, true)))
 
 
 def to_disk(radius: float) -> float:

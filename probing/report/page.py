@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import math
 import re
 from importlib import resources
 from pathlib import Path
@@ -14,10 +15,9 @@ from hyptrans.support.errors import clean
 from hyptrans.support.files import write_whole
 from probing.geometry.layers import HEADER, cells, verdict
 from probing.probes.metrics import METRICS
-from probing.report import charts, results
-from probing.report.charts import NOTHING, figure_number
-from probing.report.data import ModelResult, Report
-from probing.report.sentences import example_figures
+from probing.report import arcs, charts, disk, layout, results
+from probing.report.data import Example, ModelResult, Prediction, Report
+from probing.report.results import NOTHING, figure
 from probing.settings import SENTENCES
 
 NAMES = {
@@ -49,18 +49,18 @@ def render(report: Report) -> str:
     environment.filters |= {"unbroken": unbroken, "space_cells": cells}
     predicted = {name for example in report.examples for name in example.predictions}
     names = [model.name for model in report.models if model.name in predicted]
-    style, script = _read("style.css"), _read("script.js")
+    script = _read("script.js")
     page = environment.get_template("page.html").render(
         report=report,
-        style=Markup(style),
+        style=Markup(_read("style.css")),
         script=Markup(script),
-        policy=policy(style, script),
+        policy=policy(script),
         metrics=[(metric, title, NAMES[metric]) for metric, title in results.TITLES.items()],
         rows=rows(report.models),
         layers=charts.layer_charts(report.models),
         key=charts.key(report.models),
         tables=results.beside(report),
-        examples=list(example_figures(report)),
+        examples=[sentence(example, report.models) for example in report.examples],
         models=names,
         verdict=verdict,
         space_header=HEADER,
@@ -70,16 +70,11 @@ def render(report: Report) -> str:
     return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", page)
 
 
-def policy(style: str, script: str) -> str:
-    """Return a Content-Security-Policy that allows this style and script, and no network."""
-    style_hash, script_hash = (
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        for text in (style, script)
-    )
+def policy(script: str) -> str:
+    """Return a Content-Security-Policy that allows this script, styles, and no network."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
-        f"default-src 'none'; style-src-elem 'sha256-{style_hash}'; "
-        # a plot's elements have inline styles
-        f"style-src-attr 'unsafe-inline'; script-src 'sha256-{script_hash}'; "
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
 
@@ -90,23 +85,54 @@ def rows(models: list[ModelResult]) -> list[dict[str, Any]]:
     The best are the trained encoders with the highest printed figure, unless a baseline made
     without an encoder reaches it.
     """
-    texts = {m.name: {k: figure_number(m.test.get(k), 3) for k in METRICS} for m in models}
-    rivals = {m.name for m in models if m.role == "encoder"}
-    best = {}
+    made: list[dict[str, Any]] = [
+        {"model": model, "cells": [], "layers": results.layers_of(model)} for model in models
+    ]
+    several = sum(model.role == "encoder" for model in models) > 1
     for metric in METRICS:
-        found = {m.name: texts[m.name][metric] for m in models if m.role != "fresh"}
-        numbers = {name: float(text) for name, text in found.items() if text != NOTHING}
-        highest = {name for name, value in numbers.items() if value == max(numbers.values())}
-        best[metric] = highest if len(rivals) > 1 and highest <= rivals else set()
-    made = []
-    for model in models:
-        cells = []
-        for metric, text in texts[model.name].items():
+        texts = [figure(model.test.get(metric)) for model in models]
+        rivals = [t for t, m in zip(texts, models, strict=True) if m.role == "encoder"]
+        others = [t for t, m in zip(texts, models, strict=True) if m.role == "baseline"]
+        highest = max((text for text in rivals if text != NOTHING), key=float, default="")
+        won = several and highest and all(float(t) < float(highest) for t in others if t != NOTHING)
+        for row, text, model in zip(made, texts, models, strict=True):
             deviation = model.spread.get(metric) if text != NOTHING else None
-            shown = "" if deviation is None else figure_number(deviation, 3)
-            cells.append((text, shown, model.name in best[metric]))
-        made.append({"model": model, "cells": cells, "layers": results.layers_of(model)})
+            shown = "" if deviation is None else figure(deviation)
+            best = bool(won) and model.role == "encoder" and text == highest
+            row["cells"].append((text, shown, best))
     return made
+
+
+def sentence(example: Example, models: list[ModelResult]) -> dict[str, Any]:
+    """Return a sentence with a tree and a disk for each model that predicts it."""
+    shown = [m.name for m in models if m.name in example.predictions]
+    pictures = [_pictures(example, name, example.predictions[name]) for name in shown]
+    return {"words": example.words, "text": " ".join(example.words), "models": pictures}
+
+
+def _pictures(example: Example, name: str, prediction: Prediction) -> dict[str, Any]:
+    """Return the pictures of one sentence and one model, with a note on the disk."""
+    kept = [not mark for mark in example.punctuation]
+    laid = layout.place(prediction.distance_points, prediction.root, kept)
+    made = {
+        "name": name,
+        "score": arcs.score(example, prediction),
+        "tree": arcs.draw(example, prediction, name),
+    }
+    if laid is None:
+        return made | {"disk": None}
+    center = "the origin, as no root is predicted"
+    if 0 <= prediction.root < len(example.words):
+        center = f"“{example.words[prediction.root]}”"
+    note = f"Center: {center}."
+    if math.isfinite(laid.agreement):
+        note += (
+            " How well two dimensions keep the order of the probe's own distances between words: "
+            f"{laid.agreement:.2f} (Spearman's rank correlation; 1 would be the same order)."
+        )
+    if abs(laid.scale - 1) > 1e-9:
+        note += f" Radii are drawn {laid.scale:.2g} times their size; the rings tell the true ones."
+    return made | {"disk": disk.draw(example, prediction, name, laid), "note": note}
 
 
 def unbroken(text: str) -> str:

@@ -19,6 +19,8 @@ from probing.settings import Punctuation, Settings
 
 TITLES = {"uuas": "UUAS", "dspr": "Dspr.", "root": "Root", "nspr": "Nspr."}
 _HEADER = ("model", *TITLES.values(), "layers")
+NOTHING = "\N{EN DASH}"
+"""Printed for a missing number."""
 _SURE = 0.001
 """Smaller p-values are printed as ``p <`` this."""
 _SELECTIVE = (
@@ -29,26 +31,27 @@ _SELECTIVE = (
 _DEVIATION = "±: standard deviation over probe seeds."
 
 
-def over_seeds(results: Sequence[ModelResult]) -> ModelResult:
-    """Return the figures' means, their standard deviations and the layers that each seed chose."""
-    test = np.array([_row(result.test) for result in results])
-    layers = np.mean([[_row(layer) for layer in result.layers] for result in results], axis=0)
+def over_seeds(results: Sequence[ModelResult], test: Mapping[str, float]) -> ModelResult:
+    """Combine an encoder's results with several seeds.
+
+    Args:
+        results: the result with each seed.
+        test: the figures over all seeds.
+
+    Returns:
+        These figures, their standard deviations over seeds, the layers' mean figures and the layers
+        that each seed chose.
+    """
+    several = np.array([[list(layer.values()) for layer in one.layers] for one in results])
+    tests = np.array([list(result.test.values()) for result in results])
+    spread = tests.std(0, ddof=1).tolist() if len(results) > 1 else []
     return replace(
         results[0],
-        layers=[_named(row) for row in layers],
-        test=_named(test.mean(0)),
-        spread=_named(test.std(0, ddof=1)) if len(results) > 1 else {},
+        layers=[dict(zip(METRICS, row, strict=True)) for row in several.mean(0).tolist()],
+        test=dict(test),
+        spread=dict(zip(METRICS, spread, strict=False)),
         chosen=[(result.distance_layer, result.depth_layer) for result in results],
     )
-
-
-def _row(figures: Mapping[str, float]) -> list[float]:
-    """Return the figures in the order of :data:`METRICS`; NaN for a missing one."""
-    return [figures.get(metric, math.nan) for metric in METRICS]
-
-
-def _named(row: np.ndarray) -> dict[str, float]:
-    return dict(zip(METRICS, row.tolist(), strict=True))
 
 
 def signature(settings: Settings, punct: Punctuation, seeds: int = 1) -> str:
@@ -86,10 +89,10 @@ def describe(spaces: Sequence[Space]) -> str:
 
 def table(models: Sequence[ModelResult]) -> str:
     """Return the paper's table in Markdown: figures on the test set and the chosen layers."""
-    rows = [
-        (escaped(model.name), *(cell(model, metric) for metric in METRICS), layers_of(model))
-        for model in models
-    ]
+    rows = []
+    for model in models:
+        figures = [figure(model.test.get(one), model.spread.get(one)) for one in METRICS]
+        rows.append((escaped(model.name), *figures, layers_of(model)))
     return tables.markdown(_HEADER, rows)
 
 
@@ -103,15 +106,10 @@ def _selectivity(one: Selectivity) -> str:
     return f"{real:.3f} - {control:.3f} = {mean:.3f}".replace("-", "\N{MINUS SIGN}") + spread
 
 
-def cell(model: ModelResult, metric: str) -> str:
-    """Format a figure of a model, with its deviation if there are several seeds."""
-    return figure(model.test.get(metric), model.spread.get(metric))
-
-
 def figure(value: float | None, deviation: float | None = None) -> str:
     """Format a figure with three decimals, and its deviation if given; a missing one as a dash."""
     if value is None or not math.isfinite(value):
-        return "-"
+        return NOTHING
     return f"{value:.3f}" + ("" if deviation is None else f" ± {deviation:.3f}")
 
 
@@ -130,14 +128,9 @@ def _range(layers: list[int]) -> str:
 def _difference(comparison: Comparison | None) -> str:
     """Format a difference and its p-value, or return a dash."""
     if comparison is None:
-        return "-"
+        return NOTHING
     sure = f"p < {_SURE}" if comparison.p < _SURE else f"p = {comparison.p:.3f}"
     return f"{comparison.difference:+.3f} ({sure})".replace("-", "\N{MINUS SIGN}")
-
-
-def _percent(share: float | None) -> str:
-    """Format a share in percent, or return a dash."""
-    return "-" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
 
 
 def markdown(models: Sequence[ModelResult], line: str, notes: Sequence[str] = ()) -> str:
@@ -208,7 +201,7 @@ def _arcs(arcs: Arcs) -> Table:
     classes = zip(arcs.lengths, lasts, strict=False)
     names = [_range([first, last] if first < last else [first]) for first, last in classes]
     total = sum(arcs.counts)
-    rows = [("share of the edges", *(_percent(count / total) for count in arcs.counts))]
+    rows = [("share of the edges", *(f"{100 * count / total:.1f} %" for count in arcs.counts))]
     rows += [(name, *map(figure, shares)) for name, shares in arcs.uuas.items()]
     header = ("UUAS by words from end to end of an edge", *names, f"{arcs.lengths[-1]} or more")
     return Table("Long edges", header, rows)

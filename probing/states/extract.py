@@ -1,21 +1,25 @@
 """Extract word states: run an encoder on the sentences of a tree file and take every layer."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
+from hyptrans.inference.batches import by_length
 from hyptrans.support.errors import UserError
 from hyptrans.support.progress import bar
-from probing.settings import BATCH_TOKENS
 from probing.states.encoder import WordEncoder, moved
 from probing.states.file import Contents, LeftOut, States, writing
 from probing.states.pooling import pool
 from probing.text.pieces import align, surface
 from probing.text.trees import Sentence
+
+BATCH_TOKENS = 4096
+"""Most tokens that an encoder takes at once, padding included."""
 
 
 @dataclass(frozen=True)
@@ -25,14 +29,12 @@ class Aligned:
     Attributes:
         tokens: token indices, including those of start and end.
         pieces: the token of each pair of a token and a word that share a character.
-        words: the word of each such pair.
-        count: number of words.
+        words: the word of each such pair; every word has one.
     """
 
-    tokens: np.ndarray
-    pieces: np.ndarray
-    words: np.ndarray
-    count: int
+    tokens: list[int]
+    pieces: Tensor
+    words: Tensor
 
 
 def extract(
@@ -57,28 +59,6 @@ def extract(
     Raises:
         UserError: no sentence remains, or a state is not finite.
     """
-    kept, left_out = _align(encoder, sentences)
-    aligned = list(kept.values())
-    if not kept:
-        reason = f": sentence {left_out[0].id}, {left_out[0].reason}" if left_out else ""
-        raise UserError(f"{trees} has no sentence that the encoder can take{reason}")
-    contents = Contents(
-        architecture=encoder.architecture,
-        identity=encoder.identity,
-        spaces=encoder.spaces,
-        kept=list(kept),
-        lengths=[sentence.count for sentence in aligned],
-        left_out=left_out,
-    )
-    moved(encoder.module, device)
-    _write(encoder, aligned, out, contents, batch_tokens)
-    return States(out)
-
-
-def _align(
-    encoder: WordEncoder, sentences: Sequence[Sentence]
-) -> tuple[dict[int, Aligned], list[LeftOut]]:
-    """Return the sentences that the encoder can take, by their places, and the others."""
     kept: dict[int, Aligned] = {}
     left_out: list[LeftOut] = []
     for place, sentence in enumerate(bar(sentences, "align", len(sentences), " sentences")):
@@ -87,7 +67,28 @@ def _align(
             left_out.append(LeftOut(place, sentence.id, found))
         else:
             kept[place] = found
-    return kept, left_out
+    if not kept:
+        reason = f": sentence {left_out[0].id}, {left_out[0].reason}" if left_out else ""
+        raise UserError(f"{trees} has no sentence that the encoder can take{reason}")
+    aligned = list(kept.values())
+    contents = Contents(
+        architecture=encoder.architecture,
+        identity=encoder.identity,
+        spaces=encoder.spaces,
+        kept=list(kept),
+        lengths=[len(sentences[place]) for place in kept],
+        left_out=left_out,
+    )
+    moved(encoder.module, device)
+    with writing(out, contents, encoder.width) as write:
+        # the longest come first, so that a lack of memory shows at once and not after hours
+        for batch in by_length([len(one.tokens) for one in aligned], batch_tokens, "encode", True):
+            counts = [contents.lengths[i] for i in batch]
+            pooled = _states_of_words(encoder, [aligned[i] for i in batch], counts)
+            # words first, as in the file
+            for i, own in zip(batch, pooled.float().transpose(0, 1).split(counts), strict=True):
+                write(i, own)
+    return States(out)
 
 
 def align_sentence(encoder: WordEncoder, sentence: Sentence) -> Aligned | str:
@@ -99,63 +100,33 @@ def align_sentence(encoder: WordEncoder, sentence: Sentence) -> Aligned | str:
     indices = align([span for _, span in found], words)
     if isinstance(indices, str):
         return indices
-    tokens = np.array([number for number, _ in found], np.int32)
     pairs = [(piece, word) for word, own in enumerate(indices) for piece in own]
-    table = np.array(pairs, np.int32).reshape(-1, 2)
-    return Aligned(tokens, table[:, 0], table[:, 1], len(words))
+    pieces, of_words = torch.tensor(pairs).T
+    return Aligned([number for number, _ in found], pieces, of_words)
 
 
-def _write(
-    encoder: WordEncoder, aligned: list[Aligned], out: Path, contents: Contents, batch_tokens: int
-) -> None:
-    progress = iter(bar(range(len(aligned)), "encode", len(aligned), " sentences"))
-    with writing(out, contents, encoder.width) as writer:
-        for batch in batches(aligned, batch_tokens):
-            states = states_of_words(encoder, [aligned[i] for i in batch])
-            # words first, as in the file
-            rows = states.float().transpose(0, 1).contiguous().cpu()
-            for i, part in zip(batch, rows.split([aligned[i].count for i in batch]), strict=True):
-                writer.write(i, part)
-                next(progress)
-    next(progress, None)
+def _states_of_words(
+    encoder: WordEncoder, batch: Sequence[Aligned], counts: Sequence[int]
+) -> Tensor:
+    """Return the states of a batch's words, sentence after sentence.
 
-
-def batches(aligned: Sequence[Aligned], batch_tokens: int) -> Iterator[list[int]]:
-    """Yield batches of indices of similarly long sentences.
-
-    The longest come first, so that a lack of memory shows at once and not after hours.
-    """
-    order = sorted(range(len(aligned)), key=lambda i: -len(aligned[i].tokens))
-    start = 0
-    while start < len(order):
-        # a sentence longer than a batch goes alone
-        end = start + max(1, batch_tokens // len(aligned[order[start]].tokens))
-        yield order[start:end]
-        start = end
-
-
-def states_of_words(encoder: WordEncoder, batch: Sequence[Aligned]) -> Tensor:
-    """Return the states of a batch's words, ``[layers, words, D]``, sentence after sentence.
+    Shapes: counts of words ``[B]`` -> ``[layers, words, D]``.
 
     Raises:
         UserError: a state is not finite.
     """
-    lengths = [len(sentence.tokens) for sentence in batch]
-    longest = max(lengths)
-    tokens = np.full((len(batch), longest), encoder.pad, np.int64)
-    pieces, words, count = [], [], 0
-    for row, sentence in enumerate(batch):
-        tokens[row, : len(sentence.tokens)] = sentence.tokens
-        pieces.append(sentence.pieces + row * longest)
-        words.append(sentence.words + count)
-        count += sentence.count
+    rows = [torch.tensor(sentence.tokens) for sentence in batch]
+    tokens = pad_sequence(rows, batch_first=True, padding_value=encoder.pad)
     # pooling uses float64, which not every device supports
-    states = encoder.states(torch.from_numpy(tokens), torch.tensor(lengths)).cpu()
-    pairs = torch.from_numpy(np.stack([np.concatenate(pieces), np.concatenate(words)])).long()
-    found = pool(states.flatten(1, 2), pairs[0], pairs[1], count, encoder.spaces)
+    states = encoder.states(tokens, torch.tensor([len(row) for row in rows])).cpu()
+    pieces = [sentence.pieces + row * tokens.size(1) for row, sentence in enumerate(batch)]
+    starts = accumulate(counts, initial=0)
+    words = [sentence.words + start for sentence, start in zip(batch, starts, strict=False)]
+    flat = states.flatten(1, 2)
+    found = pool(flat, torch.cat(pieces), torch.cat(words), sum(counts), encoder.spaces)
     if not bool(found.isfinite().all()):
         raise UserError(
-            f"{encoder.name}: its states are not finite numbers; take one of before its "
-            "training broke"
+            f"{encoder.name}: its states are not finite numbers; take one of before its training "
+            "broke"
         )
     return found

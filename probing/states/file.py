@@ -6,12 +6,11 @@ more than a batch in memory.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import torch
@@ -58,28 +57,26 @@ def about(path: Path) -> Path:
     return path.with_suffix(".json")
 
 
-class Writer:
-    """Writes the states of sentences in any order; :func:`writing` creates one."""
-
-    def __init__(self, file: BinaryIO, contents: Contents, width: int) -> None:
-        self._file, self._starts = file, _starts(contents.lengths)
-        self._row = len(contents.spaces) * width * _TYPE.itemsize
-        shape = (self._starts[-1], len(contents.spaces), width)
-        header = {"descr": _TYPE.str, "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(file, header)
-        self._begin = file.tell()
-
-    def write(self, i: int, states: Tensor) -> None:
-        """Write the states of kept sentence ``i``, ``[words, layers, width]``."""
-        self._file.seek(self._begin + self._starts[i] * self._row)
-        self._file.write(states.contiguous().numpy().astype(_TYPE, copy=False).tobytes())
-
-
 @contextmanager
-def writing(path: Path, contents: Contents, width: int) -> Iterator[Writer]:
-    """Write a file of states, which appears only when complete, and then its JSON."""
+def writing(path: Path, contents: Contents, width: int) -> Iterator[Callable[[int, Tensor], None]]:
+    """Write a file of states, which appears only when complete, and then its JSON.
+
+    Yields:
+        A function that writes the states of kept sentence ``i``, ``[words, layers, width]``; any
+        order will do.
+    """
+    starts, layers = _starts(contents.lengths), len(contents.spaces)
+    shape = (starts[-1], layers, width)
+    header = {"descr": _TYPE.str, "fortran_order": False, "shape": shape}
     with whole_file(path) as file:
-        yield Writer(file, contents, width)
+        np.lib.format.write_array_header_1_0(file, header)
+        begin = file.tell()
+
+        def write(i: int, states: Tensor) -> None:
+            file.seek(begin + starts[i] * layers * width * _TYPE.itemsize)
+            file.write(states.contiguous().numpy().astype(_TYPE, copy=False).tobytes())
+
+        yield write
     write_json(about(path), asdict(contents))
 
 

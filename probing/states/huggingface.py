@@ -1,8 +1,7 @@
 """Load encoders of Hugging Face's ``transformers`` from a folder of ``save_pretrained`` or by name.
 
 Reads only configurations, tokenizers and safetensors: no pickle, and no code that comes with a
-model. Looks up a name in the library's cache and fetches it if the network allows; fetches nothing
-for a folder.
+model. The hub's library finds a name in its cache, or fetches it; nothing is fetched for a folder.
 """
 
 import importlib
@@ -14,29 +13,26 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError, out_of_memory, unquoted
 from hyptrans.support.extras import require
 from hyptrans.support.files import sha256
 from probing.states.encoder import Tokens
-from probing.text.pieces import Span
 
 _UNUSED = "pooler"
 """A part of some models that no state depends on; models of other tasks lack its parameters."""
 _SPACES = ("\u2581", "\u0120")
 """Tokens of a lone space in sentencepiece and in byte-level BPE."""
+_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
+"""Files of a model on the hub that are fetched: configuration, tokenizer and parameters."""
 _OPTIONS = {"trust_remote_code": False, "attn_implementation": "eager"}
 """Fetch no code for a model, whatever its configuration says.
 
 None, the library's default for ``trust_remote_code``, would ask on the terminal for permission.
 """
-_LEAST_PARAMETERS = 1 << 24
-"""Parameters that a configuration may always ask for, however small its folder's files are."""
 _MOST_CHARACTERS = 240
 """Most characters of a reason; some list every valid value."""
 
@@ -45,21 +41,19 @@ class HuggingFaceEncoder:
     """An encoder whose tokenizer knows the characters of its tokens; states are flat vectors.
 
     Args:
-        name: folder or name of the model.
-        identity: identity of its files.
+        name: folder or name that messages show.
+        identity: hash of its files.
         model: a model from ``AutoModel``; the encoder of an encoder-decoder.
         tokenizer: a fast tokenizer from ``AutoTokenizer``.
     """
+
+    pad = 0  # padding is masked, so any token will do
 
     def __init__(self, name: str, identity: str, model: Any, tokenizer: Any) -> None:
         self.module, self._tokenizer = model.float().eval().requires_grad_(False), tokenizer
         self.name, self.identity = name, identity
         self.architecture = str(model.config.model_type)
-        self.max_tokens, self._numbers = _max_tokens(model, tokenizer), _numbers(model)
-        self.pad = tokenizer.pad_token_id or 0
-        if self.pad >= self._numbers:
-            # the padding token was added without an embedding; padding is masked, so any will do
-            self.pad = 0
+        self.max_tokens = _max_tokens(model, tokenizer)
         first = torch.tensor([[number for number, _ in self.tokenize("a")]])
         states = self.states(first, torch.tensor([first.size(1)]))
         self.width = states.size(-1)
@@ -68,41 +62,36 @@ class HuggingFaceEncoder:
     def tokenize(self, text: str) -> Tokens:
         """Tokenize a text, with the special tokens that the model was trained with.
 
+        A space that the tokenizer adds has no characters, though it claims the first one.
+
         Raises:
-            UserError: the tokenizer fails on the text or returns a token that the model lacks.
+            UserError: the tokenizer fails on the text.
         """
         with _failing(f"--hf {self.name}: its tokenizer fails on {text[:40]!r}"):
             found = self._tokenizer(text, return_offsets_mapping=True, verbose=False)
             numbers, spans = found["input_ids"], found["offset_mapping"]
             names = self._tokenizer.convert_ids_to_tokens(numbers)
-        for number, name in zip(numbers, names, strict=True):
-            if number >= self._numbers:
-                raise UserError(
-                    f"--hf {self.name}: its tokenizer has {str(name)[:40]!r} as number {number}, "
-                    f"its model has no more than {self._numbers:,}; save the two that go together"
-                )
         return [
-            (number, self._characters(text, name, span))
+            (number, (0, 0) if name in _SPACES and text[slice(*span)] != name else span)
             for number, name, span in zip(numbers, names, spans, strict=True)
         ]
 
-    @staticmethod
-    def _characters(text: str, name: str, span: Span) -> Span:
-        """Return a token's span; none for an added space, which claims the first character."""
-        put_in = name in _SPACES and text[slice(*span)] != name
-        return (0, 0) if put_in else span
-
     @torch.inference_mode()
     def states(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Return the library's ``hidden_states`` of all layers, with padding masked."""
+        """Return the library's ``hidden_states`` of all layers, with padding masked.
+
+        Raises:
+            UserError: the model fails, as on a token that it has no embedding of.
+        """
         mask = torch.arange(tokens.size(1)) < lengths.unsqueeze(1)
         device = self.module.device
-        out = self.module(
-            input_ids=tokens.to(device),
-            attention_mask=mask.long().to(device),
-            output_hidden_states=True,
-        )
-        return torch.stack(tuple(out.hidden_states))
+        with _failing(f"--hf {self.name} gives no states of layers for text"):
+            out = self.module(
+                input_ids=tokens.to(device),
+                attention_mask=mask.long().to(device),
+                output_hidden_states=True,
+            )
+            return torch.stack(tuple(out.hidden_states))
 
 
 def library() -> ModuleType:
@@ -114,11 +103,11 @@ def library() -> ModuleType:
 
 
 @contextmanager
-def _failing(what: str, also: str = "") -> Iterator[None]:
+def _failing(what: str) -> Iterator[None]:
     """Turn whatever the library raises, except out-of-memory errors, into a ``UserError``.
 
     Raises:
-        UserError: says ``what`` happened, why, and ``also``.
+        UserError: says ``what`` happened and why.
     """
     try:
         yield
@@ -129,140 +118,84 @@ def _failing(what: str, also: str = "") -> Iterator[None]:
         panic = type(error).__name__ == "PanicException"
         if not (panic or isinstance(error, Exception)) or out_of_memory(error):
             raise
-        text = textwrap.shorten(unquoted(error), _MOST_CHARACTERS).rstrip(".")
-        if not text or isinstance(error, KeyError):
-            text = f"{type(error).__name__}: {text}".rstrip(": ")
-        raise UserError(f"{what} ({text}){also}") from error
+        reason = f"{type(error).__name__}: {unquoted(error)}"
+        raise UserError(f"{what} ({textwrap.shorten(reason, _MOST_CHARACTERS)})") from error
 
 
-def from_hugging_face(name: str, *, random: bool = False, seed: int = 1) -> HuggingFaceEncoder:
-    """Load the encoder from a folder that ``save_pretrained`` wrote, or by a model's name.
+def folder_of(name: str) -> Path:
+    """Return a model's folder; that of a name on the hub lies in the cache of the hub's library.
+
+    Raises:
+        UserError: there is no such folder or model.
+    """
+    if Path(name).is_dir():
+        return Path(name)
+    hub = require("huggingface_hub", "transformers")
+    with _failing(f"--hf {name} is neither a folder nor a model that can be fetched"):
+        # models on the hub keep other formats in folders
+        found = hub.snapshot_download(name, allow_patterns=_FILES, ignore_patterns="*/*")
+    return Path(found)
+
+
+def from_hugging_face(
+    folder: Path, *, name: str = "", random: bool = False, seed: int = 1
+) -> HuggingFaceEncoder:
+    """Load the encoder from a folder that ``save_pretrained`` wrote.
 
     Args:
-        name: folder or name.
+        folder: the folder.
+        name: the name that messages show; by default the folder's.
         random: whether to give the architecture fresh parameters.
         seed: seed of the fresh parameters.
 
     Raises:
-        UserError: the encoder does not exist or cannot be used; says why.
+        UserError: the encoder cannot be used; says why.
     """
-    transformers, local = library(), Path(name).is_dir()
-    where = {"local_files_only": local, "trust_remote_code": False}
-    known = identity(name)
-    if local:
-        needed = {"config.json", "tokenizer.json", *(() if random else ("*.safetensors",))}
-        missing = sorted(pattern for pattern in needed if not any(Path(name).glob(pattern)))
-        if missing:
-            raise UserError(f"--hf {name} lacks {missing[0]}: name what save_pretrained wrote")
-    also = ": its files must be as save_pretrained writes them"
-    with _failing(f"--hf {name} cannot be used", also), _without_network(local):
-        tokenizer = transformers.AutoTokenizer.from_pretrained(name, **where)
-        config = transformers.AutoConfig.from_pretrained(name, **where)
-        if local:
-            _check_size(name, config)
-        model = _fresh(config, seed) if random else _trained(name, config, where)
-    if not getattr(tokenizer, "is_fast", False):
-        raise UserError(
-            f"--hf {name}: its tokenizer does not tell which characters a token has; save one of "
-            "the tokenizers library (tokenizer.json) beside the model"
-        )
-    also = ": an encoder or decoder of text is needed"
-    with _failing(f"--hf {name} gives no states of layers for text", also):
+    transformers, name = library(), name or str(folder)
+    with _failing(f"--hf {name} cannot be used"), _without_network():
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        if random:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                model = transformers.AutoModel.from_config(config, **_OPTIONS)
+        else:
+            model, loading = transformers.AutoModel.from_pretrained(
+                folder, config=config, use_safetensors=True, output_loading_info=True, **_OPTIONS
+            )
+            missing = sorted(key for key in loading["missing_keys"] if _UNUSED not in key)
+            if missing:
+                raise UserError(
+                    f"--hf {name} lacks parameters of its own architecture ({missing[0]} and "
+                    f"{len(missing) - 1} more): its files are of another model"
+                )
+        if not getattr(tokenizer, "is_fast", False):
+            raise UserError(
+                f"--hf {name}: its tokenizer does not tell which characters a token has; save one "
+                "of the tokenizers library (tokenizer.json) beside the model"
+            )
         if model.config.is_encoder_decoder:
             model = model.get_encoder()
-        return HuggingFaceEncoder(name, known, model, tokenizer)
-
-
-def _trained(name: str, config: Any, where: dict[str, bool]) -> Any:
-    """Load a trained model and check that no parameter is missing."""
-    model, loading = library().AutoModel.from_pretrained(
-        name, config=config, use_safetensors=True, output_loading_info=True, **where | _OPTIONS
-    )
-    missing = sorted(key for key in loading["missing_keys"] if _UNUSED not in key)
-    if missing:
-        raise UserError(
-            f"--hf {name} lacks parameters of its own architecture ({missing[0]} and "
-            f"{len(missing) - 1} more): its files are of another model"
-        )
-    return model
-
-
-def _fresh(config: Any, seed: int) -> Any:
-    """Create a model with fresh parameters."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return library().AutoModel.from_config(config, **_OPTIONS)
-
-
-def _check_size(name: str, config: Any) -> None:
-    """Check that a configuration asks for no more parameters than the folder's files have bytes.
-
-    Raises:
-        UserError: it asks for more, and for more than ``_LEAST_PARAMETERS``.
-    """
-    held = sum(file.stat().st_size for file in Path(name).glob("*.safetensors"))
-    most, asked = max(held, _LEAST_PARAMETERS), 0
-
-    def count(module: nn.Module, key: str, parameter: Tensor) -> None:
-        nonlocal asked
-        asked += parameter.numel()
-        # stop at the first excess: building further layers takes memory, too
-        if asked > most:
-            raise UserError(
-                f"--hf {name} cannot be used: its config.json asks for more parameters than the "
-                f"{held:,} bytes of its safetensors files hold; save the two that go together"
-            )
-
-    watching = register_module_parameter_registration_hook(count)
-    try:
-        with torch.device("meta"):
-            library().AutoModel.from_config(config, **_OPTIONS)
-    finally:
-        watching.remove()
+    return HuggingFaceEncoder(name, sha256(folder), model, tokenizer)
 
 
 @contextmanager
-def _without_network(local: bool) -> Iterator[None]:
+def _without_network() -> Iterator[None]:
     """Keep the library from fetching parts from the hub by itself while it reads a folder."""
     hub: Any = importlib.import_module("huggingface_hub.constants")
-    before = hub.HF_HUB_OFFLINE
-    hub.HF_HUB_OFFLINE = before or local
+    before, hub.HF_HUB_OFFLINE = hub.HF_HUB_OFFLINE, True
     try:
         yield
     finally:
         hub.HF_HUB_OFFLINE = before
 
 
-def identity(name: str) -> str:
-    """Return the hash of a folder's files, or the name and commit of a model.
-
-    Raises:
-        UserError: there is no such folder or model.
-    """
-    if Path(name).is_dir():
-        return sha256(Path(name))
-    with _failing(f"--hf {name} is neither a folder nor a model that can be fetched"):
-        config = Path(library().utils.cached_file(name, "config.json"))
-    # the cache has a folder for each commit
-    return f"{name}@{config.parent.name}"
-
-
-def _numbers(model: Any) -> int:
-    """Return the size of the model's embedding table; without one, the largest int32."""
-    try:
-        table = model.get_input_embeddings()
-    except (NotImplementedError, AttributeError):
-        table = None
-    return int(getattr(table, "num_embeddings", np.iinfo(np.int32).max))
-
-
 def _max_tokens(model: nn.Module, tokenizer: Any) -> int:
     """Return the least length that tokenizer, configuration and position table allow."""
-    limits = [tokenizer.model_max_length]
-    limits.append(getattr(model.config, "max_position_embeddings", None) or sys.maxsize)
-    for place, table in model.named_modules():
-        if place.endswith("position_embeddings") and isinstance(table, nn.Embedding):
+    places = getattr(model.config, "max_position_embeddings", None) or sys.maxsize
+    for name, table in model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(table, nn.Embedding):
             # positions start after that of padding, if there is one
             used = 0 if table.padding_idx is None else table.padding_idx + 1
-            limits.append(table.num_embeddings - used)
-    return int(min(limits))
+            places = min(places, table.num_embeddings - used)
+    return int(min(tokenizer.model_max_length, places))

@@ -13,18 +13,11 @@ from torch import Tensor
 
 from hyptrans.inference import architecture
 from hyptrans.inference.contents import Contents
-from hyptrans.inference.load import SHIPPED, shipped
 from hyptrans.inference.sharing import folder
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
 from probing.states.encoder import Tokens, device_of
 from probing.text.pieces import place_pieces
-
-
-def place_of(name: str | Path) -> Path:
-    """Return the file or folder of a name, which may be one of a model shipped in the package."""
-    place = Path(name)
-    return place if place.exists() or str(name) not in shipped() else SHIPPED / place
 
 
 def is_model_folder(place: Path) -> bool:

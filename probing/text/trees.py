@@ -1,17 +1,19 @@
 """Read and check dependency trees in CoNLL-U, and compute distances in them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import accumulate, chain, pairwise
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import conllu
 import numpy as np
-import torch
 from conllu.exceptions import ParseException
-from scipy.sparse.csgraph import minimum_spanning_tree  # type: ignore[import-untyped]
-from torch import Tensor
+from scipy.sparse import coo_array  # type: ignore[import-untyped]
+from scipy.sparse.csgraph import (  # type: ignore[import-untyped]
+    connected_components,
+    minimum_spanning_tree,
+)
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.lines import read_lines
@@ -20,8 +22,6 @@ MOST_LINES = 100_000
 """Most lines of a sentence; sentences of corpora have hundreds at most."""
 LONGEST_LINE = 100_000
 """Most characters of a line; the parser needs two thousand times as much memory."""
-_MOST_SHOWN = 8
-"""Most words of a cycle that its error message lists."""
 
 
 @dataclass(frozen=True)
@@ -106,14 +106,13 @@ def _sentence(block: str, where: str) -> Sentence:
     words = [row for row in rows if isinstance(row["id"], int)]
     if not words or [row["id"] for row in words] != list(range(1, len(words) + 1)):
         raise UserError(f"{where}: words must be numbered 1, 2, 3 and so on")
-    tokens = _spaced(list(_tokens(rows, len(words), where)), rows.metadata.get("text") or "")
     return Sentence(
         id=name,
         words=tuple(row["form"] for row in words),
         heads=_heads([row["head"] for row in words], where),
         upos=tuple(row["upos"] or "_" for row in words),
         xpos=tuple(row["xpos"] or "_" for row in words),
-        tokens=tuple(tokens),
+        tokens=tuple(_tokens(rows, len(words), where)),
     )
 
 
@@ -136,19 +135,6 @@ def _tokens(rows: Any, words: int, where: str) -> Iterator[Token]:
             covered = last
 
 
-def _spaced(tokens: list[Token], text: str) -> list[Token]:
-    """Take the tokens' spaces from a sentence's ``# text`` if the two differ only in spaces."""
-    forms = ["".join(token.form.split()) for token in tokens]
-    if "".join(forms) != "".join(text.split()):
-        return tokens
-    ends = list(accumulate(map(len, forms)))
-    # for every non-space character, whether a space follows it
-    before_space = [after.isspace() for one, after in pairwise([*text, " "]) if not one.isspace()]
-    return [
-        replace(t, space_after=before_space[end - 1]) for t, end in zip(tokens, ends, strict=True)
-    ]
-
-
 def _heads(numbers: list[int | None], where: str) -> tuple[int, ...]:
     """Check that the heads, numbered from 1, form a tree; return them numbered from 0."""
     for i, head in enumerate(numbers, 1):
@@ -161,29 +147,15 @@ def _heads(numbers: list[int | None], where: str) -> tuple[int, ...]:
     if len(roots) != 1:
         found = f"{len(roots)} roots (words {', '.join(map(str, roots))})" if roots else "no root"
         raise UserError(f"{where}: the tree has {found}, one is needed")
-    reached = set[int]()
-    for i in range(len(heads)):
-        # keys keep the order of the walk upwards
-        path = dict[int, None]()
-        while i >= 0 and i not in reached and i not in path:
-            path[i] = None
-            i = heads[i]
-        if i in path:
-            way = list(path)
-            ring = [str(j + 1) for j in way[way.index(i) :]]
-            more = ["…"] if len(ring) > _MOST_SHOWN else []
-            cycle = " -> ".join([*ring[:_MOST_SHOWN], *more, ring[0]])
-            raise UserError(f"{where}: the heads go round in a cycle ({cycle})")
-        reached.update(path)
+    dependents = [i for i, head in enumerate(heads) if head >= 0]
+    edges = (np.ones(len(dependents)), (dependents, [heads[i] for i in dependents]))
+    graph = coo_array(edges, shape=(len(heads), len(heads)))
+    parts, part_of = connected_components(graph, directed=False)
+    if parts > 1:
+        # each part but the root's has as many edges as words
+        word = int(np.argmax(part_of != part_of[heads.index(-1)])) + 1
+        raise UserError(f"{where}: from word {word}, the heads go round in a cycle")
     return heads
-
-
-def depths(sentence: Sentence) -> Tensor:
-    """Return the number of edges between every word and the root.
-
-    Shapes: -> ``[n]``, int64.
-    """
-    return torch.from_numpy(distance_matrix(sentence.heads)[sentence.root])
 
 
 def distance_matrix(heads: tuple[int, ...]) -> np.ndarray:

@@ -52,7 +52,6 @@ def ordinary(made, tmp_path_factory):  # noqa: F811
     whole = shutil.copytree(made / "data", folder / "data")
     for lang in ("en", "de"):
         indexed.write([b"\4\0\2\0"] * 3, "<u2", whole / "data-bin" / f"valid.en-de.{lang}")
-    trees = {part: made / f"{part}.conllu" for part in ("train", "dev", "test")}
     pairs = [word for name in ("train", "valid", "test") for word in (f"--{name}", "a", "a")]
     return folder, {
         "train": [str(made / "data"), "--arch=hybonet_tiny", "--out=run-of-train"],
@@ -70,7 +69,7 @@ def ordinary(made, tmp_path_factory):  # noqa: F811
         "prepare wmt14": ["--out=wmt14"],
         "prepare toy": ["--out=toy"],
         "probe annotate": ["--text=a", "--stanza-dir=none", "--out=annotated"],
-        "probe geometry": [*source, f"--data={whole}", f"--trees={trees['test']}"],
+        "probe geometry": [*source, f"--data={whole}"],
         "probe run": run_words(made, folder / "run")[1:],
     }
 

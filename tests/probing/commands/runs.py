@@ -2,7 +2,8 @@
 
 import random
 
-from probing.commands.cli import main
+from probing.commands.cli import PROGRAM, main
+from probing.commands.sources import subjects_of
 from tests.probing.helpers.model import WORDS
 from tests.probing.helpers.trees import random_heads
 
@@ -41,3 +42,9 @@ def error_of(capsys, words):
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
     assert len(lines) == 1
     return lines[0]
+
+
+def subjects(*words):
+    """The encoders that options of a run name, without a run."""
+    needed = ["--train=a", "--dev=a", "--test=a", "--out=new", "--no-random"]
+    return subjects_of(PROGRAM.parser("run")[0].parse_args([*map(str, words), *needed]))

@@ -1,7 +1,5 @@
 import argparse
 import gzip
-from collections import Counter
-from operator import eq
 
 import pytest
 
@@ -40,11 +38,12 @@ LINES = [
 
 
 @pytest.mark.slow
-def test_models_trained_with_stanza_parse_new_text(tmp_path, capsys):
+def test_models_trained_with_stanza_parse_new_text(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(annotate, "BATCH_LINES", 2)
     models = train(real_trees(), tmp_path)
     text = tmp_path / "text.gz"
     text.write_bytes(gzip.compress("".join(line + "\n" for line in LINES).encode()))
-    words = ["--text", text, "--stanza-dir", models, "--device", "cpu", "--batch-size", "2"]
+    words = ["--text", text, "--stanza-dir", models, "--device", "cpu"]
     capsys.readouterr()
 
     run(*words, "--out", tmp_path / "free.conllu")
@@ -61,31 +60,3 @@ def test_models_trained_with_stanza_parse_new_text(tmp_path, capsys):
     run(*words, "--out", tmp_path / "words.conllu", "--pretokenized")
     trees = read_conllu(tmp_path / "words.conllu")
     assert [list(tree.words) for tree in trees] == [line.split() for line in LINES if line]
-
-    check_unseen_sentences(real_trees(), models, tmp_path)
-
-
-def check_unseen_sentences(ewt, models, folder):
-    """The models have learned: they are far above what needs no model."""
-    gold = read_conllu(ewt / "en_ewt-ud-test.conllu.gz")[:100]
-    text = folder / "unseen"
-    text.write_text("".join(" ".join(tree.words) + "\n" for tree in gold), encoding="utf-8")
-    out = folder / "unseen.conllu"
-    run("--text", text, "--out", out, "--stanza-dir", models, "--device", "cpu", "--pretokenized")
-    found = read_conllu(out)
-    assert [tree.words for tree in found] == [tree.words for tree in gold]
-
-    heads = [head for tree in gold for head in tree.heads]
-    tags = [tag for tree in gold for tag in tree.upos]
-
-    def share(guessed, wanted):
-        return sum(map(eq, guessed, wanted)) / len(wanted)
-
-    # every word under the next one, or the one before, and the commonest tag for all
-    chains = ([i + step for tree in gold for i in range(len(tree.heads))] for step in (1, -1))
-    chain = max(share(guess, heads) for guess in chains)
-    commonest = Counter(tags).most_common(1)[0][1] / len(tags)
-    head_share = share([head for tree in found for head in tree.heads], heads)
-    tag_share = share([tag for tree in found for tag in tree.upos], tags)
-    assert head_share > 1.25 * chain, (head_share, chain)
-    assert tag_share > 2 * commonest, (tag_share, commonest)

@@ -17,7 +17,7 @@ from probing.geometry.layers import Layer, verdict
 from probing.geometry.measures import Estimate
 from probing.geometry.states import both_sides
 from probing.states.model import build_model
-from tests.probing.commands.runs import FAST, error_of, write_trees
+from tests.probing.commands.runs import error_of
 from tests.probing.helpers.model import make_checkpoint, prepared_folder, sentences
 
 ARCHS = {
@@ -44,7 +44,6 @@ def made(tmp_path_factory):
         for line in sentences(20, seed):
             builder.add_item(side.dictionary.encode_line(" ".join(line), add_if_not_exist=False))
         builder.finalize(f"{prefix}.idx")
-    write_trees(place / "trees.conllu", 12, seed=3)
     return place
 
 
@@ -63,7 +62,7 @@ def words_of(made, name, *extra):
 @pytest.mark.parametrize("name", ARCHS)
 def test_every_layer_of_both_sides_has_its_figures(made, name, tmp_path, capsys):
     out = tmp_path / "figures.json"
-    words = words_of(made, name, "--trees", made / "trees.conllu", "--out", out)
+    words = words_of(made, name, "--out", out)
     assert main([str(word) for word in words]) == 0
     shown = capsys.readouterr().out
     figures = json.loads(out.read_text())
@@ -76,7 +75,6 @@ def test_every_layer_of_both_sides_has_its_figures(made, name, tmp_path, capsys)
         ("decoder", 1),
     ]
     assert all(layer["radius"] > 0 and 0 <= layer["delta"]["mean"] <= 1 for layer in layers)
-    assert [layer["with_depth"] is None for layer in layers[3:]] == [True, True]
     assert figures["verdict"] in shown
     assert shown.count("\n| encoder ") == 3
     for side in ("encoder", "decoder"):
@@ -191,21 +189,6 @@ def test_a_model_folder_is_looked_at_on_data_of_its_own_dictionaries_alone(made,
     assert f"--data {tmp_path / 'data'}: its dictionary of de is not that of " in found
     found = error_of(capsys, [*words[:2], "tatoeba-en-de", "--data", made / "data"])
     assert f"its dictionary of en is not that of {SHIPPED / 'tatoeba-en-de'}" in found
-
-
-def test_the_report_of_a_run_gives_the_same_verdict_on_the_same_trees(made, tmp_path, capsys):
-    words = ["run", "--no-random", "--names", "hybonet", "--out", tmp_path / "out", *FAST]
-    words += ["--checkpoint", made / "hybonet.pt", "--data", made / "data"]
-    for seed, part in enumerate(("train", "dev")):
-        trees = write_trees(tmp_path / f"{part}.conllu", 12, seed=seed)
-        words += [f"--{part}", trees]
-    assert main([str(word) for word in [*words, "--test", made / "trees.conllu"]]) == 0
-    told = json.loads((tmp_path / "out" / "results.json").read_text())["spaces"]["hybonet"]
-    assert told["verdict"] in (tmp_path / "out" / "results.md").read_text()
-    capsys.readouterr()
-    words = words_of(made, "hybonet", "--trees", made / "trees.conllu", "--sentences", "12")
-    assert main([str(word) for word in words]) == 0
-    assert f"\n{told['verdict']} The decoder " in capsys.readouterr().out
 
 
 def test_what_is_wrong_is_named(made, capsys):

@@ -4,45 +4,39 @@ import json
 import shutil
 from dataclasses import replace
 
-import networkx
+import numpy as np
 import pytest
 import torch
 
 from probing.commands import report, run
 from probing.commands.cli import main
-from probing.probes.file import load_probes
+from probing.probes.training import load_probes
 from probing.states.file import States
-from probing.text.trees import read_conllu
+from probing.text.trees import minimum_spanning_edges, read_conllu
 from tests.probing.commands.runs import run_words, write_trees
 
 LAYERS = 2, 1
 """Of distances and of depths."""
 
 
-def spanning_edges(distances, words):
-    """The minimum spanning tree over some words, by networkx."""
-    graph = networkx.Graph()
-    graph.add_nodes_from(words)
-    pairs = [(i, j) for i in words for j in words if i < j]
-    graph.add_weighted_edges_from((i, j, distances[i, j]) for i, j in pairs)
-    return sorted(tuple(sorted(edge)) for edge in networkx.minimum_spanning_tree(graph).edges)
-
-
 @pytest.fixture(scope="module")
 def drawn(made, done, tmp_path_factory):
     """The report of a run whose probes of the encoder are read at two given layers."""
-    found = []
+    found, inner = [], report.over_each_seed
 
-    def of_layers(of_run, scored, *given, **named):
-        chosen = dict(zip(("distance_layer", "depth_layer"), LAYERS, strict=True))
-        scored = [(replace(m, **chosen) if m.name == "hybonet" else m, s) for m, s in scored]
-        found.append(report.report(of_run, scored, *given, **named))
+    def at_layers(*given):
+        model, scores = inner(*given)
+        return replace(model, distance_layer=LAYERS[0], depth_layer=LAYERS[1]), scores
+
+    def kept(*given, **named):
+        found.append(report.report(*given, **named))
         return found[0]
 
     out = tmp_path_factory.mktemp("drawn") / "out"
     shutil.copytree(done, out)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(run, "report", of_layers)
+        patched.setattr(report, "over_each_seed", at_layers)
+        patched.setattr(run, "report", kept)
         assert main(run_words(made, out, models=["hybonet"])) == 0
     return found[0]
 
@@ -62,8 +56,8 @@ def test_pictures_are_of_the_layers_that_the_table_names(made, done, drawn):
             distances = probes.distance.distances(*of_distances)[0, 0]
             depths = probes.depth.depths(own[[LAYERS[1]]][:, None], [LAYERS[1]])[0, 0]
         words = [i for i, word in enumerate(example.words) if word != "."]
-        assert shown.edges == spanning_edges(distances.numpy(), words)
-        assert shown.depths == pytest.approx(depths.tolist(), abs=1e-6)
+        keep = np.isin(range(len(example.words)), words)
+        assert set(shown.edges) == minimum_spanning_edges(distances.numpy(), keep)
         assert shown.root == min(words, key=lambda i: depths[i].item())
 
 

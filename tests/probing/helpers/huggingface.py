@@ -88,23 +88,3 @@ def save(folder, kind="bert", *, seed=3, positions=64):
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return model.eval(), tokenizer
-
-
-def save_other(folder, kind):
-    """A folder with a fresh model of sound or pictures, and a tokenizer of text."""
-    tokenizer = wordpiece()
-    if kind == "whisper":
-        size = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "num_mel_bins": 8}
-        size |= {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
-        config = transformers.WhisperConfig(**size, vocab_size=60, pad_token_id=1)
-        model = transformers.WhisperModel(config)
-    else:
-        size = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1}
-        size |= {"num_attention_heads": 2}
-        sides = {
-            "text_config": {**size, "vocab_size": len(tokenizer)},
-            "vision_config": {**size, "image_size": 8, "patch_size": 4},
-        }
-        model = transformers.CLIPModel(transformers.CLIPConfig(**sides, projection_dim=8))
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)

@@ -17,7 +17,7 @@ def square_root_embedding(heads):
 
     Every edge has a coordinate of its own, and a word has a one for each edge above it.
     """
-    vectors = torch.zeros(len(heads), WIDTH - 2)
+    vectors = torch.zeros(len(heads), max(len(heads), WIDTH - 2))
     for word in range(len(heads)):
         at = word
         while heads[at] >= 0:

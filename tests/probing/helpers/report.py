@@ -3,14 +3,18 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import torch
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.space import Space
 from probing.geometry.layers import Cloud, Layer, measure
+from probing.probes.metrics import predicted_root
 from probing.probes.significance import Comparison
 from probing.report import Example, ModelResult, Prediction, Report
 from probing.report.data import Arcs, Selectivity
+from probing.text.trees import distance_matrix, minimum_spanning_edges
+from tests.probing.helpers.planted import horosphere, square_root_embedding
 
 # words, heads (1-based, 0 for the root) and which words are punctuation
 SENTENCES = [
@@ -31,65 +35,25 @@ SPREAD = {"uuas": 0.012, "dspr": 0.003, "root": 0.02, "nspr": 0.0004}
 PUNCTUATION = {".", "-", "(", ")", "?"}
 
 
-def tree_distances(heads: list[int]) -> torch.Tensor:
-    """Edges between all words, by Floyd and Warshall: ``[n, n]``."""
-    count = len(heads)
-    found = torch.full((count, count), 1e3)
-    found.fill_diagonal_(0)
-    for word, head in enumerate(heads):
-        if head:
-            found[word, head - 1] = found[head - 1, word] = 1
-    for k in range(count):
-        found = torch.minimum(found, found[:, k : k + 1] + found[k : k + 1])
-    return found
-
-
-def points_of(heads: list[int], noise: float, rng: torch.Generator, width: int = 16):
-    """Points whose squared Lorentzian distances are near the tree's, found by descent."""
-    wanted = tree_distances(heads)
-    space = torch.randn(len(heads), width - 1, generator=rng).mul(0.3).requires_grad_()
-    optimizer = torch.optim.Adam([space], lr=0.05)
-    for _ in range(150):
-        found = lorentz.lift(space)
-        d2 = lorentz.squared_distance(found[:, None], found[None])
-        loss = (d2 - wanted).abs().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    moved = space.detach() + noise * torch.randn(space.shape, generator=rng)
-    return lorentz.lift(moved)
-
-
-def spanning_tree(points: torch.Tensor, kept: list[int]) -> list[tuple[int, int]]:
-    """Prim's minimum spanning tree of the points' distances over the kept words."""
-    near = lorentz.distance(points[:, None], points[None])
-    inside, edges = kept[:1], []
-    while len(inside) < len(kept):
-        pairs = [(float(near[i, j]), i, j) for i in inside for j in kept if j not in inside]
-        _, i, j = min(pairs)
-        inside.append(j)
-        edges.append((min(i, j), max(i, j)))
-    return edges
-
-
 def example(text: str, heads: list[int], models: dict[str, float], rng: torch.Generator) -> Example:
-    words = text.split()
+    """A sentence with its tree, and what probes say whose points have noise of some size."""
+    words, tree = text.split(), tuple(head - 1 for head in heads)
     marks = [word in PUNCTUATION for word in words]
-    kept = [i for i, mark in enumerate(marks) if not mark]
-    root = heads.index(0)
-    depths = [int(depth) for depth in tree_distances(heads)[root]]
+    kept = np.array([not mark for mark in marks])
+    points, depths = horosphere(square_root_embedding(tree)), distance_matrix(tree)[heads.index(0)]
     predictions = {}
     for name, noise in models.items():
-        points = points_of(heads, abs(noise), rng)
-        guess = min(kept, key=lambda i: depths[i] + 3 * abs(noise) * torch.randn(1, generator=rng))
+        drawn = torch.randn(points[:, 1:].shape, generator=rng)
+        moved = lorentz.lift(points[:, 1:] + abs(noise) * drawn)
+        between = lorentz.squared_distance(moved[:, None], moved[None])
+        guess = depths + 3 * abs(noise) * torch.randn(len(words), generator=rng).numpy()
         predictions[name] = Prediction(
-            edges=spanning_tree(points, kept),
-            depths=[depth + abs(noise) for depth in depths],
-            root=guess,
-            distance_points=None if noise < 0 else points,
+            edges=sorted(minimum_spanning_edges(between.numpy(), kept)),
+            root=predicted_root(guess, kept),
+            distance_points=None if noise < 0 else moved,
         )
-    gold = [(word, head - 1) for word, head in enumerate(heads) if head]
-    return Example(words, gold, root, depths, marks, predictions)
+    gold = [(min(edge), max(edge)) for edge in enumerate(tree) if edge[1] >= 0]
+    return Example(words, gold, heads.index(0), marks, predictions)
 
 
 def result(name: str, space: str, probe: str, base: float, peak: int, layers: int = 7):

@@ -18,6 +18,9 @@ class MemoryStates:
         self.kept = list(range(len(states))) if kept is None else kept
         self.lengths = [part.size(1) for part in states]
 
+    def __len__(self):
+        return len(self.states)
+
     def sentence(self, i):
         return self.states[i]
 

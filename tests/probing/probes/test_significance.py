@@ -93,18 +93,6 @@ def test_what_one_of_both_has_not_is_left_out():
     assert [c.metric for c in compare(first, second)] == ["uuas", "dspr"]
 
 
-def test_where_no_edge_is_counted_none_is_compared():
-    first, second = pair(3)
-    for scores in (first, second):
-        scores.arcs[:], scores.found[:] = 0, 0
-    assert [c.metric for c in compare(first, second)] == ["dspr", "root", "nspr"]
-
-
-def test_other_sentences_are_refused():
-    with pytest.raises(ValueError, match="different sentences"):
-        compare(pair(1)[0], pair(5, count=41)[0])
-
-
 def test_runs_are_averaged_sentence_by_sentence():
     first, second = pair(4)
     mean = mean_scores([first, second])

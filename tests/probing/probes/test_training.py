@@ -6,16 +6,14 @@ import math
 import pytest
 import torch
 
-from hyptrans.geometry import lorentz
 from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
 from probing.probes import baselines
 from probing.probes.corpus import LARGEST_PAIRS, Corpus
 from probing.probes.evaluation import best_layer, evaluate
-from probing.probes.file import load_probes, save_probes
 from probing.probes.metrics import METRICS
 from probing.probes.probe import EuclideanProbe, make_probe
-from probing.probes.training import depth_losses, distance_losses, train
+from probing.probes.training import depth_losses, distance_losses, load_probes, train
 from probing.settings import KINDS, Settings
 from tests.probing.helpers.planted import planted
 from tests.probing.helpers.states import MemoryStates
@@ -49,15 +47,6 @@ def test_planted_trees_are_found_and_those_of_shuffled_words_are_not(kind):
     assert real["dspr"] > 0.9
     assert shuffled["uuas"] < chain["uuas"] + 0.05
     assert shuffled["root"] < 0.3
-
-
-def test_what_is_planted_is_isometric():
-    corpus = planted(5, "lorentz", seed=1)
-    batch = corpus.batch([3])
-    points = batch.states[0, 0]
-    between = lorentz.squared_distance(points[:, None], points[None])
-    torch.testing.assert_close(between, batch.distances[0], atol=1e-4, rtol=0)
-    torch.testing.assert_close(2 * points[:, 0] - 2, batch.depths[0], atol=1e-4, rtol=0)
 
 
 def test_losses_are_the_means_of_the_spec():
@@ -102,11 +91,6 @@ def test_nothing_of_a_step_stays_behind_on_another_device(kind, space):
     losses = losses + depth_losses(probe.depths(batch.states), batch)
     losses.sum().backward()
     assert {p.grad.device.type for p in probe.parameters()} == {losses.device.type} == {"meta"}
-
-
-def test_a_device_that_is_not_there_is_told():
-    with pytest.raises(UserError, match="--device nowhere cannot be used"):
-        train(noise(8), noise(8), QUICK, device="nowhere")
 
 
 @pytest.mark.gpu
@@ -177,23 +161,10 @@ def test_losses_that_are_never_finite_end_in_one_sentence():
         train(corpus, corpus, QUICK)
 
 
-def test_settings_out_of_range_are_named_together():
-    found = r"--rank 1 \(at least 2\), --weight-decay -2 .*, --steps 0 .*, --lr -1 \(above 0\)$"
-    with pytest.raises(UserError, match=found):
-        Settings(steps=0, lr=-1.0, weight_decay=-2.0, rank=1)
-
-
-@pytest.mark.parametrize("value", [math.inf, math.nan])
-@pytest.mark.parametrize("name", ["lr", "weight_decay"])
-def test_settings_that_are_no_finite_numbers_are_refused(name, value):
-    with pytest.raises(UserError, match=f"--{name.replace('_', '-')} {value:g}"):
-        Settings(**{name: value})
-
-
 def test_probes_come_back_from_their_file(tmp_path):
     corpus, path = noise(20), tmp_path / "new" / "probes.pt"
     trained = train(corpus, corpus, QUICK)
-    save_probes(path, trained)
+    trained.save(path)
     loaded = load_probes(path)
     assert loaded.settings == trained.settings
     assert loaded.courses == trained.courses
@@ -234,18 +205,6 @@ def test_states_may_be_of_some_sentences_only():
     assert batch.sentences == [whole.sentences[4]]
 
 
-def test_some_layers_alone_score_as_among_all():
-    corpus = noise(40, layers=3, sizes=(4, 9))
-    trained = train(corpus, corpus, QUICK)
-    scores = evaluate(corpus, trained.distance, trained.depth)
-    layers = scores.metrics()
-    some = evaluate(corpus, trained.distance, trained.depth, layers=[2, 0]).metrics()
-    assert some == [pytest.approx(layers[2]), pytest.approx(layers[0])]
-    wanted = {name: layers[1][name] for name in ("uuas", "dspr")}
-    wanted |= {name: layers[0][name] for name in ("root", "nspr")}
-    assert scores.of(1, 0).metrics() == [wanted]
-
-
 def test_scores_of_sentences_stand_in_their_order():
     corpus = noise(40, layers=1, sizes=(4, 9))
     probe = EuclideanProbe(corpus.states.width, 4, corpus.states.spaces)
@@ -266,9 +225,6 @@ def test_the_best_layer_is_the_first_of_the_highest_and_never_nan():
     ]
     assert best_layer(layers, "distance") == 1
     assert best_layer(layers, "depth") == 0
-    short = [metrics | {"dspr": nan, "nspr": nan} for metrics in layers]
-    assert best_layer(short, "distance") == 1
-    assert best_layer(short[1:], "depth") == 1
 
 
 @pytest.mark.parametrize("task", ["distance", "depth"])
@@ -277,25 +233,10 @@ def test_no_layer_is_chosen_where_the_development_set_tells_none_apart(task):
         best_layer([dict.fromkeys(METRICS, math.nan)] * 2, task)
 
 
-def test_the_chain_baseline_is_what_a_chain_as_prediction_scores():
-    sentences = planted(50, "euclidean", seed=4).sentences
-    # words on a line: their squared distances order pairs as a chain does
-    states = [torch.arange(float(len(s))).view(1, -1, 1).expand(1, -1, 2) for s in sentences]
-    corpus = Corpus(MemoryStates(states), sentences)
-    probe = EuclideanProbe(2, 2, corpus.states.spaces)
-    (found,) = evaluate(corpus, probe, probe).metrics()
-    (right,) = baselines.score(baselines.RIGHT_BRANCHING, sentences).metrics()
-    assert (found["uuas"], found["root"]) == (right["uuas"], right["root"])
-    # rounding parts the words that are equally far
-    assert found["dspr"] == pytest.approx(right["dspr"], abs=0.02)
-    assert found["nspr"] == pytest.approx(right["nspr"])
-    (chain,) = baselines.score(baselines.CHAIN, sentences).metrics()
-    assert {k: chain[k] for k in ("uuas", "dspr")} == {k: right[k] for k in ("uuas", "dspr")}
-    assert chain["root"] != chain["root"]
-    assert chain["nspr"] != chain["nspr"]
-
-
-def test_right_branching_trees_score_perfectly_as_right_branching():
+def test_baselines_score_perfectly_on_their_own_trees_and_a_chain_has_no_root():
     sentences = [sentence_of(range(-1, n - 1)) for n in range(5, 12)]
     (found,) = baselines.score(baselines.RIGHT_BRANCHING, sentences).metrics()
     assert found == pytest.approx({"uuas": 1.0, "dspr": 1.0, "root": 1.0, "nspr": 1.0})
+    (chain,) = baselines.score(baselines.CHAIN, sentences).metrics()
+    undefined = {"root": math.nan, "nspr": math.nan}
+    assert chain == pytest.approx({"uuas": 1.0, "dspr": 1.0} | undefined, nan_ok=True)

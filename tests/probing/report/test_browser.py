@@ -2,12 +2,11 @@
 
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from probing.report import Report, write_report
+from probing.report import write_report
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="playwright is missing: pip install 'hyptrans[dev]'"
@@ -151,29 +150,6 @@ def test_keyboard_reaches_the_controls_and_switches(show, written, problems):
     assert problems == []
 
 
-def test_picker_shows_the_sentence_that_is_picked(show, report, problems):
-    page = show()
-    shown = page.locator("article:not([hidden])")
-    for picked in ("3", "1", "4"):
-        page.select_option("#sentence", picked)
-        assert shown.count() == 1
-        assert shown.get_attribute("data-example") == picked
-        words = report.examples[int(picked) - 1].words
-        assert " ".join(words) in " ".join(shown.locator("h3").inner_text().split())
-    page.click("#next")
-    assert shown.get_attribute("data-example") == "1"
-    page.click("#previous")
-    assert shown.get_attribute("data-example") == "4"
-    page.select_option("#model", label="han")
-    figures = page.locator("article:not([hidden]) figure:not([hidden]) figcaption b")
-    assert set(figures.all_text_contents()) == {"han"}
-    page.select_option("#sentence", "2")
-    assert set(figures.all_text_contents()) == {"han"}
-    page.select_option("#model", "")
-    assert set(figures.all_text_contents()) == {"transformer", "han", "hybonet"}
-    assert problems == []
-
-
 def overflow(page, selector):
     """By how many pixels what is inside is wider, of each visible element."""
     wider = (
@@ -212,25 +188,6 @@ def test_no_word_of_a_phone_is_cut(show):
     assert page.locator("th, td, dd, .note:not(.signature)").evaluate_all(BROKEN) == []
 
 
-def test_long_names_fit_the_table_and_the_charts(show, report, tmp_path):
-    models = [
-        replace(
-            model,
-            name=f"{model.name}_of_the_pre_norm_iwslt_d64",
-            space="lorentz, c = 0.24 to 3",
-            spread=dict.fromkeys(model.test, 0.001),
-        )
-        for model in report.models
-        if model.role == "encoder"
-    ]
-    path = tmp_path / "long.html"
-    write_report(path, Report("Long names", "", models, [], ""))
-    page = show(1280)
-    page.goto(path.as_uri())
-    assert overflow(page, ".scroll:has(> .results)") == [0]
-    assert max(overflow(page, ".key li")) <= 0
-
-
 def test_a_tree_that_is_cut_off_says_so(show):
     page = show(390)
     cues = ".trees-view .cue"
@@ -252,14 +209,6 @@ def test_print_has_all_of_the_page_on_its_paper(show, written):
     path = written.with_name("report.pdf")
     page.pdf(path=path, format="A4")
     assert path.read_bytes().startswith(b"%PDF")
-
-
-def test_a_heading_leads_to_its_definition(show):
-    page = show()
-    page.click(".results thead a >> nth=1")
-    assert page.evaluate("location.hash") == "#metric-dspr"
-    box = page.locator("#metric-dspr").bounding_box()
-    assert 0 <= box["y"] < 900
 
 
 def test_page_shows_all_without_scripts(show, report):

@@ -5,7 +5,6 @@ import re
 
 import pytest
 
-from hyptrans.support.errors import clean
 from hyptrans.support.tables import escaped
 from probing.report import ModelResult, Report, results
 from probing.report.data import Arcs, Selectivity
@@ -24,15 +23,6 @@ NAMES += [
 def test_name_is_no_markup(name):
     shown = escaped(name)
     assert not re.search(r"(?<!\\)[|`<>\[\]*&]|\w://|\n|[\x00-\x1f\u202a-\u202e]", shown)
-
-
-@pytest.mark.parametrize("name", ["hybonet_tiny", "no 1 (seed 2)", "naïve", "עברית"])
-def test_ordinary_name_stays_as_it_is(name):
-    assert escaped(name) == clean(name) == name
-
-
-def test_override_of_the_direction_is_shown():
-    assert clean("a\u202eb\u2067c") == "a\ufffdb\ufffdc"
 
 
 def test_no_name_is_markup_in_the_text_of_the_results():

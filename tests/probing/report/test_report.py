@@ -16,7 +16,6 @@ from probing.report import (
     Report,
     charts,
     results,
-    write_report,
 )
 from probing.report.data import Arcs
 from probing.report.page import render, rows
@@ -92,8 +91,8 @@ def test_page_names_no_other_resource(page):
         assert not [name for name in attributes if name.startswith("on")]
     policy = next(a["content"] for _, a in page.found if a.get("http-equiv"))
     assert policy.startswith("default-src 'none'")
-    assert "style-src-elem 'sha256-" in policy
-    assert policy.count("unsafe") == policy.count("style-src-attr 'unsafe-inline'") == 1
+    assert "script-src 'sha256-" in policy
+    assert policy.count("unsafe") == policy.count("style-src 'unsafe-inline'") == 1
 
 
 def test_figures_and_controls_have_names(page):
@@ -143,7 +142,7 @@ def test_figures_that_are_undefined_have_no_deviation(report):
     assert [cell[:2] for cell in row["cells"]] == [("0.500", "0.500"), ("\N{EN DASH}", "")] * 2
     arcs = Arcs([1, 2], [3, 0], {model.name: [0.25, math.nan]})
     (table,) = results.beside(dataclasses.replace(nothing(), arcs=arcs))
-    assert table.rows[1] == (model.name, "0.250", "-")
+    assert table.rows[1] == (model.name, "0.250", "\N{EN DASH}")
 
 
 def test_curves_break_at_numbers_that_are_not_there():
@@ -232,34 +231,13 @@ def test_page_without_anything_is_a_page():
 @pytest.mark.parametrize("root", [0, -1])
 def test_one_word_and_all_punctuation(root):
     point = torch.tensor([[math.sqrt(2.0), 1.0]])
-    prediction = Prediction([], [0.5], root, point)
-    example = Example(["!"], [], 0, [0], [root < 0], {"m": prediction})
+    prediction = Prediction([], root, point)
+    example = Example(["!"], [], 0, [root < 0], {"m": prediction})
     model = ModelResult("m", "a", "lorentz", "lorentz", [], 0, 0, {})
     page = Page(render(dataclasses.replace(nothing(), models=[model], examples=[example])))
     assert page.count("svg", "arcs") == 1
     assert page.count("svg", "disk") == 1
     assert any("no edge counts" in text for text in page.texts)
-
-
-def test_report_is_written_whole_and_alike_each_time(report, tmp_path):
-    path = tmp_path / "new" / "report.html"
-    write_report(path, report)
-    first = path.read_bytes()
-    write_report(path, report)
-    assert path.read_bytes() == first
-    assert [entry.name for entry in path.parent.iterdir()] == ["report.html"]
-
-
-@pytest.mark.slow
-def test_size_of_ten_long_sentences_and_six_models(report):
-    (example,) = report.examples[1:2]
-    prediction = example.predictions["hybonet"]
-    predictions = {f"model {i}": prediction for i in range(6)}
-    many = [dataclasses.replace(example, predictions=predictions)] * 10
-    models = [dataclasses.replace(report.models[2], name=name) for name in predictions]
-    page = render(dataclasses.replace(report, models=models, examples=many))
-    assert page.count('class="arcs') == 60
-    assert len(page.encode()) < 2e6
 
 
 def test_the_use_of_the_space_is_said_and_drawn(report):

@@ -1,14 +1,13 @@
 """Encoders of Hugging Face's format, against that library itself."""
 
 import json
-import shutil
 
 import pytest
 import torch
 
 from hyptrans.support.errors import UserError
 from probing.states.extract import extract
-from probing.states.huggingface import from_hugging_face, identity, library
+from probing.states.huggingface import folder_of, from_hugging_face, library
 from probing.text.pieces import align, surface
 from probing.text.trees import read_conllu
 from tests.probing.helpers import huggingface as helper
@@ -47,7 +46,7 @@ def test_states_are_the_means_of_what_the_library_gives(made, tmp_path):
         tmp_path / "t.conllu", [*sentences(23, seed=5), "Z\u00fcrich \u20ac \u4e94"]
     )
     parsed = read_conllu(trees)
-    encoder = from_hugging_face(str(folder))
+    encoder = from_hugging_face(folder)
     got = extract(encoder, parsed, tmp_path / "s.npy", trees=trees, batch_tokens=64)
     assert (got.layers, got.width, got.architecture) == (3, 16, kind)
     assert {space.kind for space in got.spaces} == {"euclidean"}
@@ -65,20 +64,11 @@ def test_states_are_the_means_of_what_the_library_gives(made, tmp_path):
             start = end + 1
 
 
-def test_words_have_the_pieces_that_the_library_says(tmp_path):
-    _, tokenizer = helper.save(tmp_path / "m")
-    encoder = from_hugging_face(str(tmp_path / "m"))
-    words = ["The", "caf\u00e9", "R&D", "\u4e94", "went"]
-    numbers = [number for number, _ in encoder.tokenize(" ".join(words))]
-    found = tokenizer(words, is_split_into_words=True)
-    assert numbers == found["input_ids"]
-
-
 def test_a_space_put_before_the_sentence_is_of_no_word(tmp_path):
     helper.save(tmp_path / "m", "t5")
     tokenizer = helper.unigram(["\u2581", "(", "a", "\u2581b", "c"])
     tokenizer.save_pretrained(tmp_path / "m")
-    encoder = from_hugging_face(str(tmp_path / "m"))
+    encoder = from_hugging_face(tmp_path / "m")
     # a text may have the sign itself, too
     for line, wanted in (
         ("(a bc (", [["(", "a"], ["\u2581b", "c"], ["("]]),
@@ -96,50 +86,37 @@ def test_fresh_parameters_follow_the_seed_and_leave_torch_alone(tmp_path):
     tokens, lengths = torch.tensor([[2, 9, 11, 3]]), torch.tensor([4])
     torch.manual_seed(0)
     state = torch.get_rng_state()
-    found = [from_hugging_face(str(tmp_path / "m"), random=True, seed=s) for s in (3, 3, 4)]
+    found = [from_hugging_face(tmp_path / "m", random=True, seed=s) for s in (3, 3, 4)]
     assert torch.equal(torch.get_rng_state(), state)
     one, again, other = (encoder.states(tokens, lengths) for encoder in found)
     assert torch.equal(one, again)
     assert not torch.allclose(one, other)
-    trained = from_hugging_face(str(tmp_path / "m")).states(tokens, lengths)
+    trained = from_hugging_face(tmp_path / "m").states(tokens, lengths)
     assert not torch.allclose(one, trained)
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "gpt2"])
 def test_a_sentence_may_fill_the_table_of_positions_and_not_more(tmp_path, kind):
     helper.save(tmp_path / "m", kind, positions=12)
-    encoder = from_hugging_face(str(tmp_path / "m"))
+    encoder = from_hugging_face(tmp_path / "m")
     assert encoder.max_tokens == 12
     assert torch.isfinite(encoder.states(torch.full((1, 12), 7), torch.tensor([12]))).all()
-    with pytest.raises((IndexError, RuntimeError)):
+    with pytest.raises(UserError, match="gives no states"):
         encoder.states(torch.full((1, 13), 7), torch.tensor([13]))
 
 
-def test_identity_changes_with_the_files(tmp_path):
-    helper.save(tmp_path / "m")
-    before = identity(str(tmp_path / "m"))
-    shutil.copytree(tmp_path / "m", tmp_path / "elsewhere")
-    assert identity(str(tmp_path / "elsewhere")) == before
-    helper.save(tmp_path / "m", seed=4)
-    assert identity(str(tmp_path / "m")) != before
-
-
-def test_a_name_is_found_in_the_cache_and_known_by_its_commit(tmp_path, monkeypatch):
+def test_a_name_is_found_in_the_cache(tmp_path, monkeypatch):
     from huggingface_hub import constants
 
-    commit = "5" * 40
     place = tmp_path / "models--someone--small"
-    model, _ = helper.save(place / "snapshots" / commit)
+    helper.save(place / "snapshots" / ("5" * 40))
     (place / "refs").mkdir()
-    (place / "refs" / "main").write_text(commit)
+    (place / "refs" / "main").write_text("5" * 40)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    encoder = from_hugging_face("someone/small")
-    assert encoder.identity == identity("someone/small") == f"someone/small@{commit}"
-    for name, parameter in model.named_parameters():
-        assert torch.equal(encoder.module.get_parameter(name), parameter)
+    assert folder_of("someone/small") == place / "snapshots" / ("5" * 40)
     with pytest.raises(UserError, match=r"--hf someone/other is neither a folder nor a model"):
-        from_hugging_face("someone/other")
+        folder_of("someone/other")
 
 
 def rename(folder, old, new):
@@ -153,24 +130,22 @@ def rename(folder, old, new):
 def test_what_cannot_be_used_is_told_in_one_sentence(tmp_path):
     def error(folder):
         with pytest.raises(UserError) as caught:
-            from_hugging_face(str(folder))
+            from_hugging_face(folder)
         assert "\n" not in str(caught.value)
         return str(caught.value)
 
     (tmp_path / "empty").mkdir()
-    assert "empty lacks *.safetensors: name what" in error(tmp_path / "empty")
-    assert "none is neither a folder nor a model that can" in error(tmp_path / "none")
+    assert "empty cannot be used (" in error(tmp_path / "empty")
+    with pytest.raises(UserError, match="none is neither a folder nor a model that can"):
+        folder_of(str(tmp_path / "none"))
     helper.save(tmp_path / "m")
     rename(tmp_path / "m", "layer.1.attention", "layer.7.attention")
     assert "lacks parameters of its own architecture (encoder.layer.1" in error(tmp_path / "m")
+    # no pickle is read
     helper.save(tmp_path / "p")
-    weights = tmp_path / "p" / "model.safetensors"
     torch.save({}, tmp_path / "p" / "pytorch_model.bin")
-    weights.unlink()
-    assert "p lacks *.safetensors" in error(tmp_path / "p")
-    helper.save(tmp_path / "t")
-    (tmp_path / "t" / "tokenizer.json").write_text("{}")
-    assert "t cannot be used (" in error(tmp_path / "t")
+    (tmp_path / "p" / "model.safetensors").unlink()
+    assert "model.safetensors" in error(tmp_path / "p")
 
 
 @pytest.mark.parametrize("random", [False, True])
@@ -184,39 +159,12 @@ def test_code_that_a_model_brings_is_not_run(tmp_path, monkeypatch, random):
     config |= {"auto_map": names, "model_type": "evil"}
     (tmp_path / "m" / "config.json").write_text(json.dumps(config))
     with pytest.raises(UserError, match=r"--hf .*m cannot be used \(.*custom code"):
-        from_hugging_face(str(tmp_path / "m"), random=random)
+        from_hugging_face(tmp_path / "m", random=random)
     assert not (tmp_path / "ran").exists()
-
-
-@pytest.mark.parametrize("random", [False, True])
-def test_a_configuration_that_asks_for_more_than_the_parameters_is_refused(tmp_path, random):
-    helper.save(tmp_path / "m")
-    # a handful of such layers is too much
-    size = {"num_hidden_layers": 10**9, "hidden_size": 512, "intermediate_size": 2048}
-    change(tmp_path / "m" / "config.json", **size)
-    with pytest.raises(UserError, match=r"--hf .*m cannot be used: its config.json asks for more"):
-        from_hugging_face(str(tmp_path / "m"), random=random)
 
 
 def change(file, **settings):
     file.write_text(json.dumps(json.loads(file.read_text()) | settings))
-
-
-def test_a_folder_without_parameters_has_a_limit_too(tmp_path):
-    helper.save(tmp_path / "m")
-    (tmp_path / "m" / "model.safetensors").unlink()
-    assert from_hugging_face(str(tmp_path / "m"), random=True).width == 16
-    change(tmp_path / "m" / "config.json", vocab_size=2_000_000)
-    with pytest.raises(UserError, match=r"--hf .*m cannot be used: its config.json asks for more"):
-        from_hugging_face(str(tmp_path / "m"), random=True)
-
-
-@pytest.mark.parametrize("random", [False, True])
-def test_attention_is_the_plain_one_whatever_the_configuration_says(tmp_path, random):
-    helper.save(tmp_path / "m")
-    change(tmp_path / "m" / "config.json", _attn_implementation="sdpa")
-    encoder = from_hugging_face(str(tmp_path / "m"), random=random)
-    assert encoder.module.config._attn_implementation == "eager"
 
 
 def test_nothing_is_fetched_for_a_folder(tmp_path, monkeypatch):
@@ -231,7 +179,7 @@ def test_nothing_is_fetched_for_a_folder(tmp_path, monkeypatch):
 
     monkeypatch.setattr(library().AutoModel, "from_pretrained", load)
     helper.save(tmp_path / "m")
-    from_hugging_face(str(tmp_path / "m"))
+    from_hugging_face(tmp_path / "m")
     assert (seen, constants.HF_HUB_OFFLINE) == ([True], False)
 
 
@@ -239,81 +187,59 @@ def test_nothing_is_fetched_for_a_folder(tmp_path, monkeypatch):
     ("file", "settings", "problem"),
     [
         ("config.json", {"num_attention_heads": 0}, "zero"),
-        ("config.json", {"hidden_act": []}, "hidden_act"),
-        ("config.json", {"hidden_act": "nope"}, "KeyError: 'nope'"),
+        ("config.json", {"hidden_act": "nope"}, "KeyError: .nope"),
         ("tokenizer.json", {"model": {"type": "Unigram", "unk_id": 9, "vocab": []}}, "Vocab"),
-        (
-            "tokenizer.json",
-            {
-                # what is written before a piece within a word, longer than that piece
-                "model": {
-                    "type": "BPE",
-                    "vocab": {"a": 0, "b": 1},
-                    "merges": ["a b"],
-                    "continuing_subword_prefix": "##",
-                }
-            },
-            "slice",
-        ),
     ],
 )
 def test_damaged_files_are_told_with_the_reason_of_the_library(tmp_path, file, settings, problem):
     helper.save(tmp_path / "m")
     change(tmp_path / "m" / file, **settings)
     with pytest.raises(UserError, match=rf"--hf .*m cannot be used \(.*{problem}"):
-        from_hugging_face(str(tmp_path / "m"))
+        from_hugging_face(tmp_path / "m")
 
 
 def test_a_tokenizer_that_fails_on_a_word_is_told(tmp_path):
     helper.save(tmp_path / "m")
     model = {"type": "Unigram", "unk_id": None, "vocab": [["a", 0.0]]}
     change(tmp_path / "m" / "tokenizer.json", model=model)
-    encoder = from_hugging_face(str(tmp_path / "m"))
+    encoder = from_hugging_face(tmp_path / "m")
     with pytest.raises(UserError, match=r"its tokenizer fails on 'dog' \(.*unknown token"):
         encoder.tokenize("dog")
 
 
-@pytest.mark.parametrize("number", [60, 10**9, 2**32 - 1])
-def test_pieces_that_the_model_has_no_row_for_are_told(tmp_path, number):
+def test_a_piece_that_the_model_has_no_row_for_is_told(tmp_path):
     helper.save(tmp_path / "m")
     file = tmp_path / "m" / "tokenizer.json"
     model = json.loads(file.read_text())["model"]
-    model["vocab"]["dog"] = number
+    model["vocab"]["dog"] = 10**9
     change(file, model=model)
-    encoder = from_hugging_face(str(tmp_path / "m"))
-    with pytest.raises(UserError, match=f"has 'dog' as number {number}, its model has no more"):
-        encoder.tokenize("dog")
+    encoder = from_hugging_face(tmp_path / "m")
+    trees = write_conllu(tmp_path / "t.conllu", ["dog"])
+    with pytest.raises(UserError, match=r"--hf .*m gives no states .* \(IndexError: index out"):
+        extract(encoder, read_conllu(trees), tmp_path / "s.npy", trees=trees)
 
 
 def test_padding_needs_no_row_of_its_own(tmp_path):
     _, tokenizer = helper.save(tmp_path / "m", "gpt2")
     tokenizer.add_special_tokens({"pad_token": "<pad>"})
     tokenizer.save_pretrained(tmp_path / "m")
-    encoder = from_hugging_face(str(tmp_path / "m"))
+    encoder = from_hugging_face(tmp_path / "m")
     trees = write_conllu(tmp_path / "t.conllu", ["a", "the dog sees a cat"])
     assert extract(encoder, read_conllu(trees), tmp_path / "s.npy", trees=trees).kept == [0, 1]
 
 
-@pytest.mark.parametrize("where", ["torch.nn.Module.float", "transformers.AutoModel.from_config"])
-def test_too_little_memory_is_not_told_as_a_wrong_model(tmp_path, monkeypatch, where):
+def test_too_little_memory_is_not_told_as_a_wrong_model(tmp_path, monkeypatch):
     helper.save(tmp_path / "m")
 
     def full(*_, **__):
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9")
 
-    monkeypatch.setattr(where, full)
+    monkeypatch.setattr("transformers.AutoModel.from_config", full)
     with pytest.raises(RuntimeError, match="can't allocate memory"):
-        from_hugging_face(str(tmp_path / "m"), random=True)
-
-
-@pytest.mark.parametrize("kind", ["whisper", "clip"])
-def test_a_model_of_sound_or_pictures_is_refused(tmp_path, kind):
-    helper.save_other(tmp_path / "m", kind)
-    with pytest.raises(UserError, match=r"--hf .*m gives no states of layers for text \("):
-        from_hugging_face(str(tmp_path / "m"))
+        from_hugging_face(tmp_path / "m", random=True)
 
 
 def test_pooler_may_be_missing(tmp_path):
     helper.save(tmp_path / "m")
     rename(tmp_path / "m", "pooler", "classifier")
-    assert from_hugging_face(str(tmp_path / "m")).width == 16
+    assert from_hugging_face(tmp_path / "m").width == 16

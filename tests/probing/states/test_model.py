@@ -5,11 +5,11 @@ import itertools
 import pytest
 import torch
 
-from hyptrans.inference.load import read
+from hyptrans.inference.load import SHIPPED, read
 from hyptrans.support.errors import UserError
-from probing.commands.sources import Source
 from probing.states.model import ModelEncoder, is_model_folder
 from tests.inference.conftest import export
+from tests.probing.commands.runs import subjects
 from tests.probing.helpers.model import make_checkpoint, prepared_folder
 
 ARCHS = {
@@ -95,7 +95,8 @@ def test_a_model_folder_is_the_checkpoint_that_it_was_made_of(made, data, tmp_pa
     place = export(made[0], tmp_path / "model", data=data)
     assert is_model_folder(place)
     assert not is_model_folder(tmp_path)
-    folder = Source(str(place), hf=True).load(random=False, seed=1)
+    (subject,) = subjects("--hf", place)
+    folder = subject.load(1)
     text = "the dog sees \u4f60 caf\u00e9"
     assert folder.tokenize(text) == checkpoint.tokenize(text)
     wanted = checkpoint.states(*tokens_of(checkpoint, 5))
@@ -118,9 +119,16 @@ def test_a_source_is_known_by_what_its_files_hold(tmp_path):
     files[1].parent.mkdir()
     for file in files:
         file.write_text("one")
-    source = Source(str(files[0]), files[1].parent, subwords={"sentencepiece": files[2]})
-    found = [source.made_from()]
+    model = ["--sentencepiece-model", files[2]]
+    (subject,) = subjects("--checkpoint", files[0], "--data", files[1].parent, *model)
+    found = [subject.made_from()]
     for file in files:
         file.write_text("two")
-        found.append(source.made_from())
+        found.append(subject.made_from())
     assert all(one != other for one, other in itertools.combinations(found, 2))
+
+
+def test_a_model_of_the_package_goes_by_its_name():
+    (subject,) = subjects("--hf", "tatoeba-en-de")
+    assert (subject.name, subject.place) == ("tatoeba-en-de", SHIPPED / "tatoeba-en-de")
+    assert subject.load(1).architecture == "hybonet_plus_iwslt_d64"
