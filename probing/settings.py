@@ -18,8 +18,8 @@ LEAST_RANK = 2
 LEAST_IMPROVEMENT = 1e-4
 """Least relative decrease of a loss that keeps the rate; any decrease keeps a layer training."""
 LR_FACTOR, LR_PATIENCE = 0.5, 1
-"""The factor multiplies the learning rate after more than ``LR_PATIENCE`` looks in a row at the
-development set without an improvement by ``LEAST_IMPROVEMENT``."""
+"""The factor multiplies the learning rate after more than ``LR_PATIENCE`` evaluations in a row on
+the development set without an improvement by ``LEAST_IMPROVEMENT``."""
 SENTENCES = 300
 """Sentences whose states show how a model uses its space."""
 
@@ -62,15 +62,15 @@ class Settings:
     )
     steps: int = _setting(
         2000,
-        "most batches that every layer of every task is trained on (default: %(default)s; the "
-        "HyboNet paper: --steps 20000 --lr 5e-5)",
+        "most training steps for each layer and task (default: %(default)s; the HyboNet paper: "
+        "--steps 20000 --lr 5e-5)",
     )
     batch_size: int = _setting(32, "sentences in a batch")
     lr: float = _setting(
         2e-3,
-        f"Adam's learning rate, times {LR_FACTOR:g} after {LR_PATIENCE + 1} looks in a row at the "
-        f"development set without improvement by {100 * LEAST_IMPROVEMENT:g} %% (default: "
-        "%(default)s, chosen to learn within 2,000 steps)",
+        f"Adam's learning rate, multiplied by {LR_FACTOR:g} after {LR_PATIENCE + 1} evaluations in "
+        f"a row without improvement by {100 * LEAST_IMPROVEMENT:g} %% (default: %(default)s, "
+        "chosen to learn within 2,000 steps)",
         _number(float, lambda x: 0 < x < math.inf, "above 0 and finite"),
         metavar="RATE",
     )
@@ -80,9 +80,11 @@ class Settings:
         _number(float, lambda x: 0 <= x < math.inf, "0 or more and finite"),
         metavar="X",
     )
-    evaluate_every: int = _setting(100, "steps between looks at the development set")
-    patience: int = _setting(5, "looks in a row without improvement that end a layer's training")
-    seed: int = _setting(1, "seed of initial weights and order of sentences", seed)
+    evaluate_every: int = _setting(100, "steps between evaluations on the development set")
+    patience: int = _setting(
+        5, "evaluations in a row without improvement after which a layer's training stops"
+    )
+    seed: int = _setting(1, "seed of initial weights and sentence order", seed)
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from hyptrans.support.logs import quiet
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    about = "checkpoints, or with --last the one folder to choose from"
+    about = "checkpoints; with --last, the folder that holds them"
     parser.add_argument("checkpoints", nargs="+", type=Path, metavar="CKPT", help=about)
     about = "take the N newest of the folder"
     parser.add_argument("--last", type=positive, metavar="N", help=about)

@@ -42,7 +42,7 @@ PROGRAM = Program(
         ),
         "export": Command(
             "hyptrans.commands.export",
-            "make a model folder of a checkpoint: safetensors, text processing and a model card",
+            "make a model folder from a checkpoint: safetensors, text processing and a model card",
             "export checkpoints/checkpoint_best.pt --data data --out model --test test.en test.de",
         ),
         "push": Command(
@@ -63,7 +63,7 @@ PROGRAM = Program(
     },
     # by name, as this package imports no other
     programs={
-        "prepare": ("hyptrans.data.commands.cli:PROGRAM", "make a data folder of text"),
+        "prepare": ("hyptrans.data.commands.cli:PROGRAM", "make a data folder from text"),
         "probe": ("probing.commands.cli:PROGRAM", "read dependency trees out of encoders"),
     },
 )

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add = parser.add_argument
     add_out(parser, "folder to write", folder=True, required=True)
-    about = "of the stored parameters (default: half, or that of the model folder)"
+    about = "precision of the stored parameters (default: the model folder's, else half)"
     add("--precision", choices=("half", "full"), help=about)
     about = "add graphs for ONNX Runtime, with weights of this type"
     add("--onnx", choices=("float32", "int8"), help=about)
@@ -33,10 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs=2,
         type=Path,
         metavar=("SOURCE", "REFERENCE"),
-        help="raw text to translate: BLEU and chrF for the card",
+        help="raw test set to translate; the card reports its BLEU and chrF",
     )
-    add("--dataset", metavar="TEXT", help="what it was trained on, for the card")
-    add("--license", metavar="ID", help="of the parameters, for the card, such as cc-by-4.0")
+    add("--dataset", metavar="TEXT", help="training data that the card names")
+    add("--license", metavar="ID", help="license that the card names, such as cc-by-4.0")
     add("--name", metavar="TEXT", help="title of the card (default: name of the folder)")
     add_model(parser)
 

@@ -44,11 +44,11 @@ _STYLE = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add = parser.add_argument
-    kinds = "what fairseq-train printed, or the folder of a hyptrans train"
+    kinds = "log of fairseq-train, or folder that hyptrans train wrote"
     add("logs", nargs="+", type=Path, metavar="LOG", help=kinds)
     about = "SVG, PDF or PNG, by its ending (default: %(default)s)"
     add_out(parser, about, default="curves.svg")
-    about = "of the trainings (default: of the logs); logs of one name are parts of one training"
+    about = "names of the trainings (default: of the logs); logs of one name are one training"
     add("--names", nargs="+", metavar="NAME", help=about)
 
 

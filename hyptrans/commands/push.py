@@ -11,8 +11,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add = parser.add_argument
     add("folder", type=Path, metavar="FOLDER", help="folder that hyptrans export wrote")
-    add("repository", metavar="REPO", help="user/name; made where it does not exist")
-    add("--private", action="store_true", help="make it one that only its owner sees")
+    add("repository", metavar="REPO", help="user/name; created if it does not exist")
+    add("--private", action="store_true", help="create a private repository")
 
 
 def main(args: argparse.Namespace) -> None:

@@ -86,7 +86,7 @@ class TransformerConfig(SkeletonConfig):
         None, "width before the output (default: the decoder's)"
     )
     activation_fn: str = option(
-        "relu", "between the feed-forward maps", choices=[*ACTIVATIONS], in_formula=True
+        "relu", "activation between the feed-forward maps", choices=[*ACTIVATIONS], in_formula=True
     )
     activation_dropout: float = option(0.0, "dropout probability after the activation")
     relu_dropout: float = option(0.0, "older name of --activation-dropout")

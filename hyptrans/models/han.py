@@ -37,7 +37,7 @@ class HANConfig(SkeletonConfig):
     )
     han_weights: str = option(
         "softmax",
-        "what makes attention weights of distances: softmax, or sigmoid, where keys do not compete",
+        "how distances become attention weights: softmax, or sigmoid, where keys do not compete",
         in_formula=True,
         choices=WEIGHTS,
     )

@@ -31,7 +31,7 @@ class HVTConfig(HyperbolicConfig):
     )
     hvt_aggregation: str = option(
         "midpoint",
-        "what attention makes of the values: midpoint, their weighted gyromidpoint; "
+        "how attention combines values: midpoint, their weighted gyromidpoint; "
         "tangent, the exponential of the weighted mean of their tangents",
         in_formula=True,
         choices=AGGREGATIONS,

@@ -31,11 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("models", nargs="+", metavar="MODEL", help=MODEL_HELP)
     about = "address to listen on; 0.0.0.0 lets other machines in (default: %(default)s)"
     add("--host", default=_HERE[0], metavar="ADDRESS", help=about)
-    about = "0 takes any that is free (default: %(default)s)"
+    about = "port to listen on; 0 picks a free one (default: %(default)s)"
     add("--port", type=int, default=8000, metavar="N", help=about)
     about = "refuse longer texts (default: %(default)s)"
     add("--max-characters", type=positive, default=2000, metavar="N", help=about)
-    about = "refuse texts while so many wait for an answer (default: %(default)s)"
+    about = "refuse requests while this many texts wait (default: %(default)s)"
     add("--max-waiting", type=positive, default=1000, metavar="N", help=about)
     add_engine(parser)
     add_device(parser)

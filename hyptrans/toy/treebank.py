@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for split, size in SIZES.items():
         about = f"sentence pairs of the {split} set (default: %(default)s)"
         parser.add_argument(f"--{split}", type=positive, default=size, metavar="N", help=about)
-    add_seed(parser, "decides every sentence")
+    add_seed(parser, "seed of all sentences")
     add_overwrite(parser, "replace the files of an earlier run")
 
 

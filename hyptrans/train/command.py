@@ -32,9 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
     """
     add = parser.add_argument
     add("data", type=Path, metavar="DATA", help="folder that hyptrans prepare wrote")
-    add_out(
-        parser, "folder of the run; the same command goes on with it", folder=True, required=True
-    )
+    add_out(parser, "folder of the run; the same command resumes it", folder=True, required=True)
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     for one in (parser, first):
         about = "architecture and size, such as hybonet_plus_iwslt_d64; adds its options to --help"

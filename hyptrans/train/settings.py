@@ -58,17 +58,19 @@ class Settings:
     )
     lr_scheduler: str = setting("polynomial_decay", "schedule of the rate", choices=[*SCHEDULES])
     warmup_updates: int = setting(
-        300, "updates in which the rate rises to --lr", type=_below(math.inf, int)
+        300, "updates during which the rate rises to --lr", type=_below(math.inf, int)
     )
-    max_update: int = setting(3000, "updates in all")
-    max_tokens: int = setting(4096, "tokens of a batch on either side, padding included, a process")
-    update_freq: int = setting(1, "batches that are accumulated for one update")
+    max_update: int = setting(3000, "total number of updates")
+    max_tokens: int = setting(
+        4096, "most tokens in a process's batch, on either side, padding included"
+    )
+    update_freq: int = setting(1, "batches accumulated for one update")
     clip_norm: float = setting(0.5, "largest norm of the gradient", type=_below(math.inf))
     label_smoothing: float = setting(
-        0.1, "share of the probability that other tokens get", type=_below(1)
+        0.1, "probability spread over the other tokens", type=_below(1)
     )
     weight_decay: float = setting(
-        0.0, "decoupled weight decay of parameters that are no points", type=_below(math.inf)
+        0.0, "decoupled weight decay of parameters other than points", type=_below(math.inf)
     )
     patience: int = setting(
         10,
@@ -82,18 +84,20 @@ class Settings:
         500, "updates between two validations within an epoch; each saves a checkpoint"
     )
     keep_last_epochs: int = setting(
-        5, "checkpoints that are kept besides the best, and averaged at the end"
+        5, "last checkpoints to keep besides the best, and to average at the end"
     )
     beam: int = setting(5, "beam of the validation's and the test's translations")
     seed: int = setting(1, "seed of parameters, batches and dropout", type=seed)
     precision: str = setting(
         "float32",
-        "of matrix products; float64: of all parameters, too",
+        "precision of matrix products; float64 also applies to all parameters",
         choices=("float32", "float64", "bf16", "fp16"),
     )
     device: str = setting("auto", "auto, cpu or cuda", type=device, metavar="NAME")
-    log_interval: int = setting(50, "updates between two logged losses")
-    report_to: str = setting("none", "where losses go", choices=("none", "tensorboard", "wandb"))
+    log_interval: int = setting(50, "updates between logged losses")
+    report_to: str = setting(
+        "none", "where to log losses", choices=("none", "tensorboard", "wandb")
+    )
 
 
 def add_arguments(parser: argparse._ActionsContainer) -> None:

@@ -20,9 +20,9 @@ def annotate(parser: argparse.ArgumentParser) -> None:
     add("--lang", default="en", metavar="LANG", help="language of the text (default: %(default)s)")
     about = "folder of stanza's models, with its resources.json (default: stanza's own)"
     add("--stanza-dir", type=Path, metavar="DIR", help=about)
-    about = "a line is a sentence (default: stanza looks for sentences inside of each line)"
+    about = "take each line as one sentence (default: stanza splits each line into sentences)"
     add("--one-sentence-per-line", action="store_true", help=about)
-    about = "words are separated by spaces, and a line is a sentence"
+    about = "take each line as one sentence whose words are separated by spaces"
     add("--pretokenized", action="store_true", help=about)
     add_device(parser, None, "cuda where there is one")
 
@@ -37,10 +37,10 @@ def geometry(parser: argparse.ArgumentParser) -> None:
     add_user_dir(parser)
     add_device(parser)
     add("--subset", default="valid", metavar="NAME", help="set of --data (default: %(default)s)")
-    about = "most pairs of the set to look at (default: %(default)s)"
+    about = "most pairs of the set to measure (default: %(default)s)"
     add("--sentences", type=positive, default=SENTENCES, metavar="N", help=about)
     add_out(parser, "figures to write, JSON")
-    add_seed(parser, "of samples")
+    add_seed(parser, "seed of samples")
 
 
 def run(parser: argparse.ArgumentParser) -> None:
@@ -59,8 +59,8 @@ def run(parser: argparse.ArgumentParser) -> None:
         "--data",
         type=Path,
         metavar="DIR",
-        help="folder that hyptrans prepare wrote for the checkpoint, or that of its dictionaries; "
-        "one for all, or one for each (default: that of its training)",
+        help="folder that hyptrans prepare wrote for the checkpoint, or one with its dictionaries; "
+        "one for all, or one for each (default: the folder it was trained on)",
     )
     add_user_dir(parser)
     add_text_arguments(parser)
@@ -73,17 +73,17 @@ def run(parser: argparse.ArgumentParser) -> None:
     add(
         "--control",
         action="store_true",
-        help="report selectivity: also train probes of control trees, in which each word type drew "
-        "its head",
+        help="report selectivity: also train probes on control trees, in which a random draw for "
+        "each word type decides its head",
     )
     add_overwrite(
-        parser, "make again what an earlier run in --out made, as after a change of the code"
+        parser, "repeat steps that an earlier run in --out finished, as after a code change"
     )
     add(
         "--punct",
         choices=PUNCTUATIONS,
         default="upos",
-        help="what is punctuation, which UUAS and Root leave out: words tagged PUNCT in the column "
+        help="what counts as punctuation, which UUAS and Root ignore: words tagged PUNCT in column "
         "UPOS, one of seven Penn Treebank tags in XPOS, or none (default: %(default)s)",
     )
     add_settings(parser)
@@ -92,8 +92,8 @@ def run(parser: argparse.ArgumentParser) -> None:
         type=positive,
         default=1,
         metavar="N",
-        help="trainings of each probe, with seeds from --seed on; figures are then means, with "
-        "their standard deviations (default: %(default)s)",
+        help="trainings of each probe, with seeds from --seed on; with several, figures are means "
+        "and standard deviations (default: %(default)s)",
     )
 
 

@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     out = Path("data/tatoeba_en_de")
     parser.add_argument("--out", type=Path, default=out, help="folder (default: %(default)s)")
     options.add_number(parser, "--held-out", 2000, "sentences of valid and of test")
-    flags.add_seed(parser, "of the shuffle")
+    flags.add_seed(parser, "seed of the shuffle")
     args, others = parser.parse_known_args(argv)
     pairs = tatoeba.read_table(given(args.table))
     sets, left_out = tatoeba.split(pairs, held_out=args.held_out, seed=args.seed)

@@ -30,16 +30,16 @@ def add_shared_arguments(
     for side, what, language in zip(("source", "target"), ("from", "to"), languages, strict=True):
         about = f"language translated {what} (default: {language})"
         add(f"--{side}-lang", type=_language, metavar="LANG", help=about)
-    about = f"kind of subwords, of {', '.join(sizes)} "
+    about = f"kind of subwords: {', '.join(sizes)} "
     about += "(default: sentencepiece with --raw-text, else subword-nmt)"
     add("--bpe", choices=list(sizes), metavar="KIND", help=about)
-    about = "number of merges for subword-nmt, of pieces for sentencepiece, learned jointly on "
-    about += f"both sides, or as many as the text supports (default: {shown})"
+    about = "most merges of subword-nmt or pieces of sentencepiece, learned jointly on both sides; "
+    about += f"a small text supports fewer (default: {shown})"
     add("--vocab-size", type=positive, metavar="N", help=about)
-    about = "no lower-casing and no Moses steps: what sacreBLEU on detokenized text wants"
+    about = "no lower-casing and no Moses steps, for sacreBLEU on detokenized text"
     add("--raw-text", action="store_true", help=about)
     add("--joined-dictionary", action="store_true", help="one dictionary for both sides")
-    about = "number of processes, at most one a core; changes no byte of the output "
+    about = "number of processes, at most one per core; does not affect the output "
     add("--workers", type=positive, metavar="N", help=f"{about}(default: number of cores)")
     about = "keep DIR/intermediate, the text of every step"
     add("--keep-intermediate", action="store_true", help=about)

@@ -38,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         about = f"files of the {name} set ({need}; {more})"
         pair = ("SOURCE", "TARGET")
         add(f"--{name}", nargs=2, action="append", default=[], metavar=pair, help=about)
-    about = "data set for the datasets library: splits train, validation and test, and a column "
-    about += "translation with a text for each language, or a column for each language"
+    about = "data set for the datasets library, with splits train, validation and test; texts are "
+    about += "in a column for each language, or in one column translation"
     add("--hub", metavar="NAME_OR_PATH", help=about)
     add("--hub-config", metavar="NAME", help="configuration of the data set on the hub")
     add("--lowercase", action="store_true", help="lower-case the text after tokenizing")
