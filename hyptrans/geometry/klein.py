@@ -71,8 +71,11 @@ class _PolarPoints(torch.autograd.Function):
         by_length = (by_space - by_scale * inverse) * scale
         by_reach = by_scale * inverse * torch.cosh(ctx.max_radius * share)
         along = by_length / length.masked_fill(length == 0, 1)
-        by_vector = torch.addcmul(scale * grad[..., 1:], along, vector)
-        return torch.cat([by_vector, by_reach * (1 - share.square())], dim=-1), None
+        # as laid out in memory as the numbers, whose heads are a view: joining them copies nothing
+        found = along * numbers
+        found[..., :-1] += scale * grad[..., 1:]
+        found[..., -1:] = by_reach * (1 - share.square())
+        return found, None
 
 
 def cartesian_points(numbers: Tensor, max_radius: float) -> Tensor:
