@@ -21,13 +21,13 @@ PUBLIC = (
     *(f"hyptrans.layers.{name}" for name in ("hybonet", "han", "curvature", "hypformer", "hvt")),
     "hyptrans.evaluation.significance",
 )
-"""Functions, and modules with all their names, that change only where the changelog says so."""
+"""Functions, and modules with all their names, whose changes the changelog always lists."""
 _PLACES = {
     "Space": "hyptrans.geometry.space",
     "Translator": "hyptrans.inference.translator",
     "UserError": "hyptrans.support.errors",
 }
-"""Of what is imported when it is first asked for."""
+"""Modules of the names that are imported on first use."""
 
 
 def load(
@@ -44,26 +44,26 @@ def load(
 ) -> "Translator":
     """Load a translation model: ``hyptrans.load("tatoeba-en-de").translate("Good night.")``.
 
-    Nothing that a folder or a checkpoint brings is run.
+    No code from a folder or a checkpoint runs.
 
     Args:
         place: a model folder, as ``hyptrans export`` writes it; a checkpoint of ``fairseq-train``;
             a name of :func:`hyptrans.models`; or a repository ``user/name`` of the Hugging Face
-            hub. Of several, which need the same languages, dictionaries and subwords, the
-            probabilities are averaged.
+            hub. Several make an ensemble, which averages probabilities; they need the same
+            languages, dictionaries and subwords.
         data: for a checkpoint, the folder that ``hyptrans prepare`` wrote, by default the one that
             it was trained on.
-        subword_models: for a checkpoint whose data folder does not say it, the file of its subword
-            model by kind, ``{"sentencepiece": path}`` or ``{"subword-nmt": path}``;
-            ``{"none": None}`` where tokens stand between spaces.
+        subword_models: for a checkpoint whose data folder does not record it, the file of its
+            subword model by kind, ``{"sentencepiece": path}`` or ``{"subword-nmt": path}``;
+            ``{"none": None}`` if tokens are separated by spaces.
         moses: with ``subword_models``, text is tokenized as Moses does.
-        device: where the model computes, ``cpu`` or ``cuda``; ``auto`` takes the latter if there.
-        dtype: that the model computes in, ``float32`` or ``float64``.
+        device: where the model computes, ``cpu`` or ``cuda``; ``auto`` takes ``cuda`` if available.
+        dtype: number format to compute in, ``float32`` or ``float64``.
         engine: ``torch``, or ``onnx`` for the graphs that ``hyptrans export --onnx`` adds to a
             model folder, which need no torch. Such a model translates, but does not score, align
             or encode.
-        revision: of a repository, a branch, a tag or a commit.
-        token: of the hub, for repositories that are not public; by default that of its login.
+        revision: branch, tag or commit of a repository.
+        token: access token for private repositories; by default that of the hub's login.
 
     Raises:
         hyptrans.UserError: there is no such model, or it cannot be used; one sentence says why.
@@ -84,7 +84,7 @@ def load(
 
 
 def models() -> list[str]:
-    """Names of the models that come with this package, for :func:`load`."""
+    """Return the names of the models that come with this package, for :func:`load`."""
     from hyptrans.inference.load import shipped
 
     return shipped()

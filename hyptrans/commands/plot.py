@@ -56,7 +56,8 @@ def main(args: argparse.Namespace) -> None:
     """Draw the curves.
 
     Raises:
-        UserError: a log is none, names and logs differ in number, or ``--out`` has another ending.
+        UserError: a file is not a log, names and logs differ in number, or ``--out`` has another
+            ending.
         MissingExtra: matplotlib is not installed.
     """
     form = args.out.suffix.lower().removeprefix(".")
@@ -81,8 +82,8 @@ def read_log(path: Path) -> list[tuple[str, int, float]]:
     """Return the points of a training's curves: key of :data:`TITLES`, updates, value.
 
     Args:
-        path: output of ``fairseq-train``, in ``--log-format`` simple, json or tqdm; or the folder
-            of a ``hyptrans train``, of which the newest checkpoint has the whole history.
+        path: output of ``fairseq-train``, in ``--log-format`` simple, json or tqdm; or a folder
+            that ``hyptrans train`` wrote, whose newest checkpoint has the whole history.
 
     Raises:
         UserError: there is no such file, or it has no lines of a training.

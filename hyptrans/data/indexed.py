@@ -62,7 +62,7 @@ class IndexedSet:
         prefix: path of the files without ``.bin`` and ``.idx``.
 
     Raises:
-        UserError: a file is missing, or the files are no such set.
+        UserError: a file is missing, or the files are not such a set.
     """
 
     def __init__(self, prefix: Path) -> None:

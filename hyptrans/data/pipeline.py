@@ -22,7 +22,7 @@ from hyptrans.support.steps import Notes
 _TOOLS = ("numpy", "sacremoses", "subword-nmt", "sentencepiece", "datasets")
 _OUTPUTS = ("data-bin", "raw", *subwords.MODEL_NAMES.values())
 WORK = "intermediate"
-"""The folder, in the output folder, to which steps write."""
+"""Subfolder of the output folder to which steps write."""
 
 
 def prepare(
@@ -128,7 +128,7 @@ def _placed(stages: Stages, out: Path) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _summary(args: argparse.Namespace, notes: Mapping[str, Notes]) -> Iterator[str]:
-    """Yield what was dropped, the sizes of subwords, dictionaries and sets, and the unusual."""
+    """Yield what was dropped, sizes of subwords, dictionaries and sets, and anything unusual."""
     for title, noted in notes.items():
         kind, _, name = title.partition(" ")
         for why, count in noted.get("dropped", {}).items():

@@ -187,7 +187,7 @@ class Stages:
         return self._step(title, [path for files in after.values() for path in files], work)
 
     def _write_dictionaries(self, text: Sides, encoded: Sides) -> dict[str, int]:
-        """Write the dictionaries; of sentencepiece, with all characters to spell out pieces."""
+        """Write the dictionaries; with sentencepiece, add all characters to spell out pieces."""
         sizes, sides = {}, dict(zip(self.languages, zip(text, encoded, strict=True), strict=True))
         # joined: symbols of either side count for both
         joined = self.args.joined_dictionary

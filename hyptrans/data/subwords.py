@@ -31,7 +31,7 @@ WORD_START = "\u2581"
 _VERSIONS = ("#version: 0.1", "#version: 0.2")
 """First lines of the models with which subword-nmt can encode."""
 _MOST_OF_PIECES, _MOST_OF_CODES = 64 << 20, 16 << 20
-"""Most bytes; 256,000 pieces of 10 characters take 5 million, 32,000 merges half a million."""
+"""Most bytes of a model; 256,000 pieces of 10 characters take 5 MB, 32,000 merges 0.5 MB."""
 _MOST_MERGES = 1_000_000
 _MOST_SHOWN = 160
 """Most characters of a library's message."""

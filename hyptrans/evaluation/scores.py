@@ -122,7 +122,7 @@ def read(
         tokenize: the tokenizer that the user named, which takes precedence.
 
     Raises:
-        UserError: a file is missing or no text, or the files do not belong together.
+        UserError: a file is missing or not text, or the files do not belong together.
     """
     lines, systems = read_text(references), []
     if not any(map(str.strip, lines)):

@@ -34,7 +34,7 @@ def newest(folder: Path, count: int) -> list[Path]:
     found = {}
     for path in sorted(folder.glob("checkpoint*.pt")):
         state = read_state(path)
-        # of copies, such as checkpoint_last.pt, one counts
+        # a checkpoint and its copies, such as checkpoint_last.pt, count once
         if AVERAGED not in (state.get("extra_state") or {}):
             found[updates_of(state) or 0] = path
     if len(found) < count:

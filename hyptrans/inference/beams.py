@@ -1,7 +1,7 @@
 """Search for translations: beams or samples, over numpy arrays, whatever computes the model.
 
 Hypotheses and scores equal those of fairseq's ``SequenceGenerator``. Hypotheses are rows of each
-step that point to rows of the step before; the engine finds the best tokens.
+step that point to rows of the previous step; the engine finds the best tokens.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Decoding(Protocol):
 
         Args:
             tokens: the last token of each hypothesis, ``[n, beam]``.
-            parents: the row of the step before that each hypothesis extends, ``[n, beam]``.
+            parents: the row of the previous step that each hypothesis extends, ``[n, beam]``.
             position: number of earlier tokens.
         """
 
@@ -127,7 +127,7 @@ class _Live:
         self.totals = np.zeros(shape, dtype=np.float32)
         """Sums of the scores of the tokens so far."""
         self.rows = np.zeros(shape, dtype=np.int64)
-        """The row of the step before that each hypothesis extends."""
+        """The row of the previous step that each hypothesis extends."""
         self.steps: list[tuple[list[int], list[int], list[float]]] = []
         """Each step's last tokens, rows and totals; hypotheses are read from their ends."""
 

@@ -55,7 +55,7 @@ class _Decoding:
         self.states = [model.decoder.start() for model in models]
         self.tokens = source.new_empty(len(source) * beam, 0)
         self.left: Tensor | None = None
-        """Sentences that go on, where others ended since the last step."""
+        """The sentences that continue, if others ended since the last step."""
 
     def keep(self, sentences: Array) -> None:
         self.left = self._on_device(sentences)

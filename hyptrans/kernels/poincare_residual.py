@@ -127,13 +127,13 @@ class Tile(NamedTuple):
     """Intermediate results of a kernel, row by row; names in ``2`` are c times a squared length."""
 
     z2: Any
-    """That of the results of the matrix product."""
+    """c times the squared length of the results of the matrix product."""
     zb: Any
     """c times the dot products of these results and the bias."""
     x2: Any
-    """That of the points."""
+    """c times the squared length of the points."""
     update2: Any
-    """That of the updates: the sums of results and bias after dropout."""
+    """c times the squared length of the updates: the sums of results and bias after dropout."""
     xu: Any
     """c times the dot products of points and updates."""
     ratio: Any

@@ -2,7 +2,7 @@
 
 torch multiplies with MKL, which leaves the AVX-512 units of AMD processors idle. oneDNN, which
 torch includes for convolutions, uses them: on Zen 5 it makes whole training steps up to 1.6 times
-as fast. Zen 4, whose units are half as wide, gains a tenth by wide matrices and loses by narrow
+as fast. Zen 4, whose units are half as wide, gains a tenth with wide matrices and loses with narrow
 ones. On other processors, under autocast and for small products, torch multiplies as usual.
 """
 
@@ -103,12 +103,12 @@ def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _dense(matrix: Tensor) -> Tensor:
-    """Return the matrix, copied if part of a wider one, where oneDNN takes 1,000 times as long."""
+    """Return the matrix; copy part of a wider one, for which oneDNN takes 1,000 times as long."""
     return matrix if matrix.t().is_contiguous() else matrix.contiguous()
 
 
 def _in_onednn(x: Tensor, weight: Tensor) -> bool:
-    # while torch compiles, the backend is none of ours: a graph serves every batch and length, so
+    # while torch compiles, no backend of ours runs: a graph serves every batch and length, so
     # the size of x must not decide anything in it
     return (
         FASTER

@@ -83,7 +83,7 @@ def scale_between(
 Kept = dict[Curvature | Passage | Tensor, lorentz.CurvatureLike]
 
 _KEPT: ContextVar[Kept | None] = ContextVar("curvatures that are kept", default=None)
-"""Not on the modules: another thread may use the same model, with gradients or without."""
+"""Not kept on the modules, as another thread may use the same model, with or without gradients."""
 
 
 def _kept(part: Curvature | Passage) -> lorentz.CurvatureLike | None:

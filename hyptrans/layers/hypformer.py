@@ -10,7 +10,8 @@ The authors' code classifies single inputs. Besides the decoder, these differenc
 * Its softmax attention scores ``<q, k> / k`` with a learned ``k``; ours ``-d^2 / tau``, which
   orders keys by their distances.
 * Its curvatures are fixed and the same in the whole network; ours follow the paper.
-* Its maps start at Xavier's distribution times sqrt(2); the model's ``HTC_GAIN`` says why not ours.
+* Its maps start at Xavier's distribution times sqrt(2); the model's ``HTC_GAIN`` says why ours do
+  not.
 """
 
 import math

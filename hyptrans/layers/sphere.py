@@ -178,7 +178,7 @@ class SphereFeedForward(nn.Module):
 
 
 class SphereLogits(nn.Module):
-    """Twice the dot products with one vector per token, plus a bias per token: HyboNet's, flat.
+    """Twice the dot products with one vector per token, plus a bias: HyboNet's logits, flat.
 
     Shapes: ``[..., width]`` -> ``[..., num_embeddings]``.
 

@@ -29,7 +29,8 @@ HTC_GAIN = 0.7
 """Gain of Xavier's uniform initialization. At 0.7 an untrained 6+6 model tells words and positions
 apart as its Euclidean twin does. One minus the mean cosine of untrained encoder states (d = 64,
 random words) is 0.73 in the twin, and 0.78 at gain 0.7, 0.44 at 1, 0.20 at sqrt(2) (paper's code).
-With random weights on the time too, all states are one vector: 0.001 at 0.7, 0.000 at sqrt(2)."""
+If weights that read the time start at random too, states hardly differ: 0.001 at 0.7, 0.000 at
+sqrt(2)."""
 DEFAULT_FOCUS_POWER = 2.0
 ATTENTIONS = ("linear", "softmax")
 ATTENTION = (

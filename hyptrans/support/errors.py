@@ -30,7 +30,7 @@ def clean(text: str) -> str:
 
 
 class UserError(Exception):
-    """The user's input cannot be used; one sentence says which, what was found and what to do.
+    """The user's input cannot be used; one sentence says what is wrong and what to do.
 
     It may quote files and their names, so its text has no control characters.
     """

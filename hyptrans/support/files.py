@@ -188,7 +188,7 @@ def read_bytes(path: Path, most: int) -> bytes:
     """Return the bytes of a file that may be untrusted.
 
     Raises:
-        ValueError: it has more than ``most`` bytes, or is no regular file but a device, say.
+        ValueError: it has more than ``most`` bytes, or is not a regular file, such as a device.
     """
     if not path.is_file():
         raise ValueError("it is no file")

@@ -17,9 +17,9 @@ MOST_TIMES = 100
 _NO_QUESTION = 8 << 20
 """Unpacked bytes below which any ratio passes."""
 _MOST_SHORT = 1 << 19
-"""Number of lines up to which they may have any length. A gzip file of more must have at most three
-lines in four packed bytes: reading even the shortest line takes microseconds, and the densest known
-text, small-grammar SCAN, has two lines in three bytes."""
+"""Number of lines up to which they may have any length. A larger gzip file may have at most three
+lines per four packed bytes: reading even the shortest line takes microseconds, and the densest
+known text, small-grammar SCAN, has two lines in three bytes."""
 _BOM = b"\xef\xbb\xbf"
 
 

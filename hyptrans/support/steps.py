@@ -72,7 +72,7 @@ def follow(steps: Iterable[Step], folder: Path, notes: dict[str, Notes] | None =
 def finished(step: Step, folder: Path) -> Notes | None:
     """Return the notes of a step from an earlier run; None if the step must run.
 
-    It must if an output is gone, or its record is missing, damaged or has other settings.
+    It must run if an output is gone, or if its record is missing, damaged or has other settings.
     """
     try:
         found = json.loads(_record(step, folder).read_text(encoding="utf-8"))

@@ -34,7 +34,7 @@ from hyptrans.train.trainer import TrainedModel, Trainer, Validations, bleu_of
 from hyptrans.transformers import HyptransConfig, HyptransTokenizer
 
 BETAS = (0.9, 0.98)
-"""Those of Adam in Vaswani et al. 2017, sec. 5.3."""
+"""Adam's betas in Vaswani et al. 2017, sec. 5.3."""
 BATCH_TOKENS = 4000
 """Source tokens translated at once."""
 

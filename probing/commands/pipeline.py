@@ -125,7 +125,7 @@ def make(run: Run, *, control: bool) -> None:
 
     Args:
         run: the run.
-        control: whether to train probes of control trees, too.
+        control: whether to train probes on control trees, too.
     """
     follow(_steps(run, control), run.out)
 

@@ -39,7 +39,7 @@ def report(run: Run, command: str, *, control: bool) -> Report:
     Args:
         run: a run whose steps are done; drawn trees are of its first seed.
         command: command that the user typed.
-        control: whether the run trained probes of control trees.
+        control: whether the run trained probes on control trees.
     """
     gold = run.scored_trees()
     scored = of_baselines(gold, run.punct)

@@ -26,9 +26,9 @@ class Subject:
 
     Attributes:
         name: label of its results.
-        folder: where they go.
+        folder: folder of its results.
         typed: what the user named: a file, a folder, or a model of this package or of the hub.
-        place: the file or folder of that.
+        place: the file or folder that this means.
         text: how a checkpoint reads text: the arguments of :func:`hyptrans.load` for it.
         of: for an encoder with fresh parameters, the trained one of the same architecture.
     """
@@ -76,8 +76,8 @@ def subjects_of(args: argparse.Namespace) -> list[Subject]:
     """Return the encoders that the options name, each followed by its random twin if wanted.
 
     Raises:
-        UserError: no encoder is named, a place is missing, ``--data`` is given neither never, once
-            nor for each checkpoint, names have the wrong number, coincide or make no folder name,
+        UserError: no encoder is named, a place is missing, ``--data`` is given several times but
+            not for each checkpoint, names have the wrong number, coincide or make no folder name,
             or results would go into the folder of an encoder.
     """
     if not (args.checkpoint or args.hf):

@@ -51,8 +51,8 @@ class Experiment(Generic[Training]):
         begin: returns a training's commands and the step that makes its data.
         score: translates and scores a finished training; returns that part of its line.
         table: writes the lines as Markdown.
-        lost: what the line of a training that diverged has instead of scores.
-        pictures: draws the lines, by file name beside the README.
+        lost: fields of a diverged training's line, in place of scores.
+        pictures: returns pictures of the lines, by file name beside the README.
     """
 
     recipe: Path
@@ -138,7 +138,8 @@ class Experiment(Generic[Training]):
 
         Args:
             line: a line with a name.
-            measured: it was measured here, so record the versions and cores that it depends on.
+            measured: whether it was measured here; then record the versions and cores that it
+                depends on.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with one_at_a_time(self.path.parent):

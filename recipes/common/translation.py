@@ -38,7 +38,7 @@ class Run:
         task: subfolder for data and trainings, if a recipe has several data sets.
         save_every: updates between the checkpoints that an interrupted training resumes from; 0:
             no checkpoints, the training starts anew.
-        averaged: translate with the average of this many last checkpoints; 1: with one.
+        averaged: number of last checkpoints whose average translates; 1: the last one alone.
         train_flags: further flags of the training.
         text_flags: flags that join subwords to text.
         length_limits: flags that limit the length of a translation.
@@ -74,7 +74,7 @@ class Run:
 
     @property
     def checkpoint(self) -> Path:
-        """Return the checkpoint that translates."""
+        """Return the checkpoint to translate with."""
         return self.folder / ("average.pt" if self.averaged > 1 else "checkpoint_last.pt")
 
     @property

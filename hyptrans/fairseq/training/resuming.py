@@ -27,7 +27,7 @@ def with_origin(state_dict: Function, trainer: Any) -> dict[str, Any]:
 
 
 def _command(words: Sequence[str]) -> str:
-    """Return what was typed; ``PATH`` stands for each file or folder of this machine."""
+    """Return the typed command with ``PATH`` in place of each local file or folder."""
     program, *options = words
     shown = ("PATH" if one != "hyptrans" and Path(one).exists() else one for one in options)
     return shlex.join([Path(program).name, *shown])

@@ -34,7 +34,7 @@ class Graphs:
         hashes: SHA-256 of each file.
 
     Raises:
-        UserError: a graph is missing, damaged, another one, reads other files, or has other inputs.
+        UserError: a graph is missing, damaged, replaced, reads other files, or has other inputs.
         MissingExtra: onnxruntime is not installed.
     """
 

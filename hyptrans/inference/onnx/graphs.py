@@ -51,7 +51,7 @@ class StepGraph(nn.Module):
         self.table = state.logits.kept
 
     def empty(self, rows: int, earlier: int = 0) -> list[Tensor]:
-        """Return the state of ``rows`` hypotheses: zeros, where positions are kept so many."""
+        """Return a state of ``rows`` hypotheses: zeros, for ``earlier`` positions or for sums."""
         made: list[Tensor] = []
         for kept in self.kept:
             if isinstance(kept, Memory):

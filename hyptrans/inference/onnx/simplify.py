@@ -1,7 +1,7 @@
-"""Smaller graphs of the same numbers: torch's operators in few nodes, and what is rewritten after.
+"""Make graphs smaller: export torch's operators as few nodes, then rewrite the nodes.
 
 Layers join the time and the space of a point, and take them apart where they need only one of them.
-In a graph both are at hand before they are joined, so a part of a point needs no node.
+A graph has both before it joins them, so a part of a point needs no node.
 """
 # mypy: disable-error-code=override
 # a rule names the values of its pattern, which its base class cannot know
@@ -19,7 +19,7 @@ from onnxscript.rewriter.rules import common
 
 op: Any = opset20
 _FOLDED = 1 << 26
-"""Most numbers of a constant that is computed at export; more than any table of tokens has."""
+"""Most elements of a constant that is folded at export; no table of tokens has as many."""
 
 
 def _attention(
@@ -55,7 +55,7 @@ TRANSLATIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     torch.ops.aten.scaled_dot_product_attention.default: _attention,
     torch.ops.aten.unbind.int: _unbind,
 }
-"""Operators that need fewer nodes than torch's own export gives them."""
+"""Operators with an export of our own, which makes fewer nodes than torch's."""
 
 
 def simplify(model: ir.Model) -> None:
@@ -81,7 +81,7 @@ def _size(value: ir.Value) -> int:
 
 
 def _taken(x: ir.Value, start: Any, end: Any, axes: Any, steps: Any) -> range | None:
-    """Return what a slice takes of the last dimension; None if it takes something else."""
+    """Return the part of the last dimension that a slice takes; None if it slices another one."""
     first, last = _numbers(start), _numbers(end)
     of_last = _numbers(axes) in ([-1], [len(x.shape or ()) - 1]) and _numbers(steps) == [1]
     if not of_last or first is None or last is None:
@@ -90,7 +90,7 @@ def _taken(x: ir.Value, start: Any, end: Any, axes: Any, steps: Any) -> range | 
 
 
 class _Part(RewriteRuleClassBase):
-    """The time or the space of a point that was joined from both."""
+    """Replace the slice of a point's time or space by the tensor that was joined into it."""
 
     def __init__(self) -> None:
         super().__init__(remove_nodes=False)
@@ -110,7 +110,7 @@ class _Part(RewriteRuleClassBase):
 
 
 class _PartOfMoved(_Part):
-    """The same of a point that was transposed since."""
+    """Do the same for a point that was transposed in between."""
 
     def pattern(
         self, op: Any, a: Any, b: Any, perm: Any, start: Any, end: Any, axes: Any, steps: Any
@@ -127,7 +127,7 @@ class _PartOfMoved(_Part):
 
 
 class _Slope(RewriteRuleClassBase):
-    """The space of a vector over its time."""
+    """Take time and space of a vector with one split where the space is divided by the time."""
 
     def pattern(self, op: Any, x: Any, one: Any, end: Any, zero: Any, axes: Any, steps: Any) -> Any:
         return op.Div(op.Slice(x, one, end, axes, steps), op.Slice(x, zero, one, axes, steps))
@@ -142,7 +142,7 @@ class _Slope(RewriteRuleClassBase):
 
 
 class _SquaredLength(RewriteRuleClassBase):
-    """The square of a root of a sum of squares."""
+    """Replace the square of a root of a sum of squares by the sum."""
 
     def pattern(self, op: Any, x: Any, axes: Any, two: Any) -> Any:
         return op.Pow(op.ReduceL2(x, axes, keepdims=1), two)
@@ -160,7 +160,7 @@ class _SumOfSquares(_SquaredLength):
 
 
 class _Reshaped(RewriteRuleClassBase):
-    """A shape given without zeros for sizes to copy: the shape before does not matter."""
+    """Drop a reshape before another whose shape copies no sizes from it."""
 
     def pattern(self, op: Any, x: Any, before: Any, shape: Any) -> Any:
         return op.Reshape(op.Reshape(x, before), shape, allowzero=1)
@@ -175,7 +175,7 @@ class _SqueezedThenReshaped(_Reshaped):
 
 
 class _Map(RewriteRuleClassBase):
-    """A linear map for which the dimensions before the last were joined."""
+    """Drop the reshapes around a linear map, which only join the dimensions before the last."""
 
     def pattern(self, op: Any, x: Any, rows: Any, weight: Any, bias: Any, shape: Any) -> Any:
         made = op.Gemm(op.Reshape(x, rows), weight, bias, transA=0, transB=0, alpha=1.0, beta=1.0)

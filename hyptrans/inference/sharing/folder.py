@@ -1,6 +1,6 @@
 """Model folders: parameters (without pickle), options, dictionaries, subword model and card.
 
-Only what reads or writes parameters and checks options imports torch.
+Only functions that read or write parameters or check options import torch.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 FORMAT = 1
-"""Format of ``config.json``; grows when older versions of this package could not read it."""
+"""Format of ``config.json``; it increases when older versions of this package cannot read it."""
 MODEL_TYPE = "hyptrans"
 """Name by which the library transformers recognizes a model folder."""
 PRECISIONS = {"half": "float16", "full": "float32"}
