@@ -1,20 +1,21 @@
 """A run: its folder, the training, the choice of parameters, and the final model folder.
 
-The folder holds ``run.yaml`` (all settings), ``checkpoint-N`` (the best and the last validations;
-the run resumes from the newest) and, at the end, ``model``.
+The folder holds ``run.yaml`` (all settings), ``checkpoint-N`` (from which the run resumes),
+``validated`` (parameters of the best and the last validations) and, at the end, ``model``.
 """
 
+import io
 import json
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
-from safetensors.torch import load_file
+from torch import Tensor
+from transformers import PrinterCallback, TrainerCallback
 
 from hyptrans.data import manifest
 from hyptrans.data.indexed import IndexedSet
@@ -26,15 +27,13 @@ from hyptrans.inference.options import LENGTH_STEP, limits
 from hyptrans.inference.options import Settings as SearchSettings
 from hyptrans.inference.search import search
 from hyptrans.inference.sharing import folder as model_folder
-from hyptrans.optim import RiemannianAdam
 from hyptrans.support.errors import UserError
+from hyptrans.support.files import whole_file
 from hyptrans.train.batches import Pairs, collate
 from hyptrans.train.settings import SCHEDULES, Settings
-from hyptrans.train.trainer import TrainedModel, Trainer, Validations, bleu_of
+from hyptrans.train.trainer import Progress, TrainedModel, Trainer
 from hyptrans.transformers import HyptransConfig, HyptransTokenizer
 
-BETAS = (0.9, 0.98)
-"""Adam's betas in Vaswani et al. 2017, sec. 5.3."""
 BATCH_TOKENS = 4000
 """Source tokens translated at once."""
 
@@ -78,11 +77,19 @@ class Run:
         self.words = self.tokenizer.dictionaries
         # the search needs more symbols than a configuration records
         self.model.encoder.dictionary, self.model.decoder.dictionary = self.words
+        self.kept = Validations(out / "validated", settings)
         self.cuda = torch.cuda.is_available() and settings.device != "cpu"
         if settings.device not in ("auto", "cpu") and not self.cuda:
             raise UserError(f"--device {settings.device}: torch finds none here; leave it out")
-        self.bleus: dict[int, float] = {}
-        """BLEU of the validations by number of updates."""
+        points = [name for name, one in self.model.named_parameters() if hasattr(one, "manifold")]
+        if settings.fsdp and points:
+            raise UserError(
+                f"--fsdp cuts parameters to pieces, and {', '.join(points)} are points, which have "
+                "none: leave it out, or take --embedding-storage space"
+            )
+        if settings.fsdp and not self.cuda:
+            # on CPUs the library would silently copy the parameters to every process
+            raise UserError("--fsdp shards parameters over GPUs, and there are none: leave it out")
 
     def pairs(self, name: str) -> Pairs:
         """Return the pairs of a set: ``train``, ``valid`` or ``test``."""
@@ -107,24 +114,20 @@ class Run:
         Returns:
             The logged losses per target token, base e.
         """
-        validation, chosen = self.pairs("valid"), self.settings
+        validation = self.pairs("valid")
         pad = self.words[0].pad()
-        rates = {"lr": float(chosen.lr or 0), "weight_decay": chosen.weight_decay}
         trainer = Trainer(
             lambda model: self.bleu(model, validation).value,
-            chosen.max_tokens,
+            max_tokens=self.settings.max_tokens,
             model=self.model,
             args=self._arguments(),
-            train_dataset=self.pairs("train"),
-            eval_dataset=validation,
+            training=self.pairs("train"),
+            validation=validation,
             data_collator=lambda rows: collate(rows, pad),
-            callbacks=[Validations(chosen)],
-            optimizers=(RiemannianAdam(self.model.parameters(), betas=BETAS, **rates), None),
+            callbacks=[Progress(), self.kept],
         )
-        # the library prints losses and validations to standard output
-        with redirect_stdout(sys.stderr):
-            trainer.train(resume_from_checkpoint=newest(self.out))
-        self.bleus = bleu_of(trainer.state)
+        trainer.remove_callback(PrinterCallback)
+        trainer.train(resume_from_checkpoint=newest(self.out))
         return [line["loss"] for line in trainer.state.log_history if "loss" in line]
 
     def _arguments(self) -> Any:
@@ -133,23 +136,22 @@ class Run:
             output_dir=str(self.out),
             max_steps=chosen.max_update,
             gradient_accumulation_steps=chosen.update_freq,
+            learning_rate=float(chosen.lr or 0),
             lr_scheduler_type=SCHEDULES[chosen.lr_scheduler],
             warmup_steps=chosen.warmup_updates,
+            weight_decay=chosen.weight_decay,
             max_grad_norm=chosen.clip_norm,
-            # a strategy lets the library note the best checkpoint; Validations decides when to save
-            save_strategy="epoch",
-            metric_for_best_model="eval_bleu",
-            greater_is_better=True,
-            save_total_limit=chosen.keep_last_epochs + 1,
+            save_steps=chosen.save_interval_updates,
+            save_total_limit=1,
             logging_steps=chosen.log_interval,
             seed=chosen.seed,
             use_cpu=not self.cuda,
             bf16=chosen.precision == "bf16",
             fp16=chosen.precision == "fp16",
+            fsdp=chosen.fsdp,
             report_to=chosen.report_to,
             remove_unused_columns=False,
-            # a log file gets a line for each loss, a terminal an animated bar
-            disable_tqdm=not sys.stderr.isatty(),
+            disable_tqdm=True,
             # batches are sized by tokens, so the library cannot even them out by sentences
             accelerator_config={"even_batches": False, "split_batches": False},
         )
@@ -160,18 +162,17 @@ class Run:
         Returns:
             Facts about the model, for its card.
         """
-        kept = [updates for updates in self.bleus if self._parameters(updates).is_file()]
-        best, last = max(kept, key=self.bleus.__getitem__), kept[-self.settings.keep_last_epochs :]
-        chosen, of_best = [best], self.bleus[best]
+        best, last = self.kept.best(), self.kept.last()
+        chosen, of_best = [best], self.kept.bleu[best]
         if len(last) > 1:
-            self.set_mean(last)
+            self.model.load_state_dict(self.kept.mean(last, self.model))
             of_average = self.bleu(self.model, self.pairs("valid")).value
             sys.stderr.write(
                 f"validation BLEU {of_best:.2f} after {best} updates, {of_average:.2f} for "
                 f"the average of those after {', '.join(map(str, last))}\n"
             )
             chosen = last if of_average > of_best else chosen
-        self.set_mean(chosen)
+        self.model.load_state_dict(self.kept.mean(chosen, self.model))
         of_test = self.bleu(self.model, self.pairs("test"))
         score = {"name": "BLEU", "value": of_test.value, "signature": of_test.signature}
         return {
@@ -180,19 +181,6 @@ class Run:
             "beam": self.settings.beam,
             "scores": [score],
         }
-
-    def set_mean(self, updates: Sequence[int]) -> None:
-        """Set the model to means of parameters, and centroids of points (HyboNet eq. 4)."""
-        files = [load_file(self._parameters(number)) for number in updates]
-        own = self.model.state_dict(keep_vars=True)
-        for name in files[0]:
-            total = torch.stack([one[name].double() for one in files]).mean(0)
-            manifold = getattr(own[name], "manifold", None)
-            total = total if manifold is None else lorentz.normalize(total, c=manifold.c)
-            own[name].data.copy_(total)
-
-    def _parameters(self, updates: int) -> Path:
-        return self.out / f"checkpoint-{updates}" / "model.safetensors"
 
     def write(self, folder: Path, facts: Mapping[str, Any]) -> None:
         """Write the model folder with its card."""
@@ -240,6 +228,79 @@ class Run:
         return self.tokenizer.convert_tokens_to_string(
             [words[t] for t in tokens if t != words.eos()]
         )
+
+
+class Validations(TrainerCallback):
+    """Validates at ends of epochs, keeps parameters, and stops what no longer improves.
+
+    Every process counts for itself, so that all of them stop together; only the first one writes.
+
+    Args:
+        folder: holds a file for the best and each of the last validations.
+        settings: settings of the training.
+
+    Attributes:
+        bleu: BLEU by number of updates.
+    """
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        self.folder, self.settings = folder, settings
+        self.bleu: dict[int, float] = {}
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        # validations after the save from which the run resumes are repeated
+        scored = (line for line in state.log_history if "eval_bleu" in line)
+        self.bleu = {line["step"]: line["eval_bleu"] for line in scored}
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        since = state.global_step - max(self.bleu, default=0)
+        control.should_evaluate = since >= self.settings.validate_interval_updates
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        control.should_evaluate |= state.global_step == self.settings.max_update
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        self.bleu[state.global_step] = given["metrics"]["eval_bleu"]
+        if state.is_world_process_zero:
+            self.save(state.global_step, given["model"])
+        best = max(self.bleu, key=lambda updates: self.bleu[updates])
+        since = sum(updates > best for updates in self.bleu)
+        control.should_training_stop |= 0 < self.settings.patience <= since
+
+    def save(self, updates: int, model: torch.nn.Module) -> None:
+        """Save parameters; remove those that are neither the best nor among the last."""
+        buffer = io.BytesIO()
+        torch.save({name: one.cpu() for name, one in model.state_dict().items()}, buffer)
+        with whole_file(self._file(updates)) as file:
+            file.write(buffer.getbuffer())
+        for path in self.folder.glob("*.pt"):
+            if int(path.stem) not in {self.best(), *self.last()}:
+                path.unlink()
+
+    def best(self) -> int:
+        """Return the number of updates with the best BLEU, the first of equals."""
+        # a kill may have left a record without its file, which a later validation superseded
+        there = [updates for updates in self.bleu if self._file(updates).is_file()]
+        return max(there, key=lambda updates: self.bleu[updates])
+
+    def last(self) -> list[int]:
+        """Return the numbers of updates of the last validations."""
+        there = [updates for updates in self.bleu if self._file(updates).is_file()]
+        return there[-self.settings.keep_last_epochs :]
+
+    def mean(self, updates: Sequence[int], model: torch.nn.Module) -> dict[str, Tensor]:
+        """Return means of parameters, and centroids of points (HyboNet eq. 4), by name."""
+        files = [torch.load(self._file(n), weights_only=True) for n in updates]
+        found = {}
+        for name, parameter in model.state_dict(keep_vars=True).items():
+            total = torch.stack([one[name].double() for one in files]).mean(0)
+            manifold = getattr(parameter, "manifold", None)
+            total = total if manifold is None else lorentz.normalize(total, c=manifold.c)
+            found[name] = total.to(parameter.dtype)
+        return found
+
+    def _file(self, updates: int) -> Path:
+        return self.folder / f"{updates}.pt"
 
 
 def newest(out: Path) -> str | None:

@@ -78,13 +78,13 @@ class Settings:
         type=_below(math.inf, int),
     )
     validate_interval_updates: int = setting(
-        200, "fewest updates between validations at ends of epochs; each saves a checkpoint"
+        200, "fewest updates between two validations, which come at ends of epochs"
     )
     save_interval_updates: int = setting(
-        500, "updates between two validations within an epoch; each saves a checkpoint"
+        500, "updates between two saves, the most that a kill loses"
     )
     keep_last_epochs: int = setting(
-        5, "last checkpoints to keep besides the best, and to average at the end"
+        5, "last validations whose parameters to keep, besides the best, and to average at the end"
     )
     beam: int = setting(5, "beam of the validation's and the test's translations")
     seed: int = setting(1, "seed of parameters, batches and dropout", type=seed)
@@ -98,13 +98,18 @@ class Settings:
     report_to: str = setting(
         "none", "where to log losses", choices=("none", "tensorboard", "wandb")
     )
+    fsdp: str = setting(
+        "",
+        "shard parameters over processes; not with points",
+        choices=("full_shard", "shard_grad_op"),
+    )
 
 
 def add_arguments(parser: argparse._ActionsContainer) -> None:
     """Add the flags of :class:`Settings`; a flag that is not given is None."""
     for one in dataclasses.fields(Settings):
         options = dict(one.metadata)
-        if one.default is not None:
+        if one.default not in (None, ""):
             options["help"] += f" (default: {one.default})"
         if "choices" not in options:
             # whole numbers are above 0 unless their setting says otherwise
@@ -133,7 +138,7 @@ def words(values: Mapping[str, Any]) -> list[str]:
     for name, value in values.items():
         if isinstance(value, bool):
             found.append(_flag(name if value else f"no_{name}"))
-        elif value is not None and name != DICTIONARIES:
+        elif value not in (None, "") and name != DICTIONARIES:
             found += [_flag(name), str(value)]
     return found
 

@@ -1,18 +1,24 @@
 """The library's training loop with fairseq's loss, batches by tokens and validation by BLEU."""
 
 import math
+import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
-from transformers import Seq2SeqTrainer, TrainerCallback
+from tqdm import tqdm
+from transformers import ProgressCallback, Seq2SeqTrainer
 
 from hyptrans.kernels.loss import label_smoothed_cross_entropy
-from hyptrans.train.batches import TokenBatches
-from hyptrans.train.settings import Settings
+from hyptrans.optim import RiemannianAdam
+from hyptrans.train.batches import Pairs, TokenBatches
 from hyptrans.transformers.model import IGNORED, HyptransForConditionalGeneration
+
+BETAS = (0.9, 0.98)
+"""Adam's betas in Vaswani et al. 2017, sec. 5.3."""
 
 
 class TrainedModel(HyptransForConditionalGeneration):
@@ -41,42 +47,82 @@ class TrainedModel(HyptransForConditionalGeneration):
 
 
 class Trainer(Seq2SeqTrainer):
-    """Trains a :class:`TrainedModel` on :class:`~hyptrans.train.batches.Pairs`.
+    """Trains a :class:`TrainedModel` on :class:`Pairs`.
 
     Args:
-        bleu: returns a model's BLEU on the validation set.
+        translate: returns a model's BLEU on the validation set.
         max_tokens: largest number of tokens of a batch on either side.
+        training: pairs to learn from.
+        validation: pairs to evaluate on.
         options: options of the library's trainer.
     """
 
-    def __init__(self, bleu: Callable[[Any], float], max_tokens: int, **options: Any) -> None:
-        self.bleu, self.max_tokens = bleu, max_tokens
-        super().__init__(**options)
+    def __init__(
+        self,
+        translate: Callable[[Any], float],
+        max_tokens: int,
+        training: Pairs,
+        validation: Pairs,
+        **options: Any,
+    ) -> None:
+        self.translate, self.max_tokens = translate, max_tokens
+        self.training, self.validation = training, validation
+        self._tokens, self._since = 0, time.monotonic()
+        super().__init__(train_dataset=training, eval_dataset=validation, **options)
+
+    def create_optimizer(self, model: Any = None) -> Any:
+        """Create Riemannian Adam: points move on their manifold, all else as under AdamW."""
+        if self.optimizer is None:
+            trained: Any = self.model
+            rates = {"lr": self.args.learning_rate, "weight_decay": self.args.weight_decay}
+            self.optimizer = RiemannianAdam(trained.parameters(), betas=BETAS, **rates)
+        return self.optimizer
 
     def get_train_dataloader(self) -> Any:
         parts = self.args.world_size * self.args.gradient_accumulation_steps
-        return self.accelerator.prepare(self._loader(self.train_dataset, self.args.seed, parts))
+        batches = TokenBatches(self.training.sizes, self.max_tokens, self.args.seed, parts)
+        return self.accelerator.prepare(self._loader(self.training, batches))
 
-    def _loader(self, pairs: Any, seed: int, parts: int = 1) -> DataLoader:
+    def _loader(self, pairs: Pairs, batches: TokenBatches) -> DataLoader:
         return DataLoader(
             pairs,
-            batch_sampler=TokenBatches(pairs.sizes, self.max_tokens, seed, parts),
+            batch_sampler=batches,
             collate_fn=self.data_collator,
             pin_memory=self.args.dataloader_pin_memory,
         )
+
+    def compute_loss(
+        self,
+        model: Any,
+        inputs: Any,
+        return_outputs: bool = False,
+        num_items_in_batch: Any = None,
+    ) -> Any:
+        self._tokens += int(inputs["labels"].ne(IGNORED).sum()) * self.args.world_size
+        loss = model(**inputs, num_items_in_batch=num_items_in_batch)["loss"]
+        # gradients are averaged over processes, but the items counted are those of all of them
+        return loss * self.args.world_size
+
+    def log(self, logs: dict[str, float], *given: Any, **options: Any) -> None:
+        """Add the target tokens per second since the last line with a loss, and log."""
+        now = time.monotonic()
+        if "loss" in logs:
+            logs["tokens_per_second"] = round(self._tokens / (now - self._since), 1)
+            self._tokens, self._since = 0, now
+        super().log(logs, *given, **options)
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
         """Return perplexity and BLEU on the validation set, computed by the first process."""
         figures = [0.0, 0.0]
         if self.is_world_process_zero():
             model = self.accelerator.unwrap_model(self.model)
-            figures = [self._perplexity(model), self.bleu(model)]
+            figures = [self._perplexity(model), self.translate(model)]
         if self.args.world_size > 1:
             from accelerate.utils import broadcast_object_list
 
             broadcast_object_list(figures)
         metrics = {"eval_ppl": round(figures[0], 3), "eval_bleu": round(figures[1], 2)}
-        self.log({**metrics, "update": self.state.global_step})
+        self.log(metrics)
         self.control = self.callback_handler.on_evaluate(
             self.args, self.state, self.control, metrics
         )
@@ -85,10 +131,11 @@ class Trainer(Seq2SeqTrainer):
     @torch.no_grad()
     def _perplexity(self, model: Any) -> float:
         """Return the perplexity per token of the validation set, ends of sentences included."""
+        batches = TokenBatches(self.validation.sizes, self.max_tokens, seed=0)
         total, count = 0.0, 0
         was_training = model.training
         model.eval()
-        for inputs in self._loader(self.eval_dataset, seed=0):
+        for inputs in self._loader(self.validation, batches):
             inputs = self._prepare_inputs(inputs)
             with self.compute_loss_context_manager():
                 total += float(model(**inputs)["nll"])
@@ -97,33 +144,26 @@ class Trainer(Seq2SeqTrainer):
         return math.exp(min(total / max(count, 1), 100.0))
 
 
-class Validations(TrainerCallback):
-    """Validates and saves at ends of epochs, after each interval and at the end; stops by patience.
+class Progress(ProgressCallback):
+    """A bar of updates with loss and target tokens per second, and a line for each validation."""
 
-    The library keeps the best and the newest checkpoints. Every process counts for itself, so that
-    all of them stop together.
-    """
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.current_step = state.global_step
+        if state.is_world_process_zero:
+            # a log file gets a line every ten seconds, a terminal an animated bar
+            interval = 0.2 if sys.stderr.isatty() else 10.0
+            options = {"initial": state.global_step, "unit": " updates", "desc": "train"}
+            self.training_bar: Any = tqdm(total=state.max_steps, mininterval=interval, **options)
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        done, interval = state.global_step, self.settings.save_interval_updates
-        due = done % interval == 0 or done == self.settings.max_update
-        control.should_evaluate = control.should_save = due
-
-    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        since = state.global_step - max(bleu_of(state), default=0)
-        due = since >= self.settings.validate_interval_updates
-        control.should_evaluate = control.should_save = due
-
-    def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        values = [*bleu_of(state).values()]
-        since = len(values) - 1 - values.index(max(values))
-        control.should_training_stop |= 0 < self.settings.patience <= since
-
-
-def bleu_of(state: Any) -> dict[int, float]:
-    """Return the BLEU of each validation of a training by its number of updates, in order."""
-    scored = (line for line in state.log_history if "eval_bleu" in line)
-    return {line["step"]: line["eval_bleu"] for line in scored}
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+        if not state.is_world_process_zero or not logs:
+            return
+        if "eval_bleu" in logs:
+            self.training_bar.write(
+                f"update {state.global_step}: validation perplexity {logs['eval_ppl']:.2f}, "
+                f"BLEU {logs['eval_bleu']:.2f}",
+                file=sys.stderr,
+            )
+        elif "tokens_per_second" in logs:
+            said = f"loss {logs['loss']:.3f}, {logs['tokens_per_second']:,.0f} tokens/s"
+            self.training_bar.set_postfix_str(said, refresh=False)

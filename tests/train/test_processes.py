@@ -1,4 +1,4 @@
-"""Several processes train as one."""
+"""Several processes train as one, and what FSDP would cut to pieces is refused."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.train.test_train import words
+from tests.train.test_train import run, words
 
 WHOLE = ["--precision", "float64", "--dropout", "0"]
 
@@ -28,3 +28,18 @@ def test_two_processes_of_torchrun_have_the_parameters_of_two_batches_of_one(dat
     assert one["decoder.embed_tokens.weight"].dtype == torch.float64
     for name, tensor in one.items():
         torch.testing.assert_close(two[name], tensor, rtol=0, atol=1e-9)
+
+
+def test_fsdp_is_refused_without_gpus(data, tmp_path):
+    done = run(words(data, tmp_path / "out", "--fsdp", "full_shard"))
+    assert done.returncode == 2
+    assert "--fsdp shards parameters over GPUs" in done.stderr
+    assert not (tmp_path / "out" / "run.yaml").exists()
+
+
+def test_fsdp_names_the_parameters_that_are_points(data, tmp_path):
+    own = ["--arch", "hybonet_tiny", "--embedding-storage", "manifold", "--fsdp", "full_shard"]
+    done = run(words(data, tmp_path / "out", *own))
+    assert done.returncode == 2
+    names = "encoder.embed_tokens.weight, decoder.embed_tokens.weight, decoder.logits.table.weight"
+    assert f"{names} are points" in done.stderr

@@ -1,16 +1,99 @@
-"""Seq2SeqTrainer trains our models, and refuses what would move points off their space."""
+"""Seq2SeqTrainer trains our models, and goes on where it was stopped."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+import torch
 
 from hyptrans.support.errors import UserError
+from tests.probing.helpers.model import prepared_folder
+from tests.probing.helpers.model import sentences as drawn
+from tests.train.fairseq_losses import losses_of_fairseq
+from tests.transformers_door.training import (
+    fairseq_flags,
+    make_trainer,
+    rows_of,
+)
 
 pytest.importorskip("accelerate")
+ROOT = Path(__file__).parents[2]
 
 
-def rows_of(tokenizer, texts):
-    made = tokenizer(texts, text_target=texts)
-    pairs = zip(made["input_ids"], made["labels"], strict=True)
-    return [{"input_ids": source, "labels": target} for source, target in pairs]
+@pytest.mark.slow
+def test_a_step_in_bfloat16_is_nearly_that_in_float32(tokenizer, sentences, tmp_path):
+    rows, ends = rows_of(tokenizer, sentences), []
+    for chosen in ({}, {"bf16": True}):
+        trainer = make_trainer(tokenizer, rows, tmp_path / "out", "hybonet_plus_tiny", 2, **chosen)
+        ends.append(trainer.train().training_loss)
+    assert ends[1] == pytest.approx(ends[0], rel=0.02)
+    assert ends[1] != ends[0]
+
+
+@pytest.mark.parametrize("points", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_resumed_training_ends_in_the_same_bits(tokenizer, sentences, tmp_path, points):
+    rows = rows_of(tokenizer, sentences) * 6
+    ends = []
+    for name, begun in (("whole", None), ("resumed", str(tmp_path / "whole" / "checkpoint-2"))):
+        chosen = {"points": points, "save_steps": 2}
+        trainer = make_trainer(tokenizer, rows, tmp_path / name, "hybonet_tiny", 4, **chosen)
+        first = {key: value.clone() for key, value in trainer.model.state_dict().items()}
+        trainer.train(resume_from_checkpoint=begun)
+        ends.append(trainer.model.state_dict())
+    assert not torch.equal(
+        first["decoder.embed_tokens.weight"], ends[0]["decoder.embed_tokens.weight"]
+    )
+    assert all(torch.equal(ends[1][key], value) for key, value in ends[0].items())
+
+
+@pytest.mark.parametrize("points", [False, True])
+def test_every_update_has_the_loss_that_fairseq_has(points, library, tmp_path, monkeypatch):
+    from hyptrans.transformers import HyptransTokenizer
+
+    data, texts = prepared_folder(tmp_path / "data"), drawn(48, seed=11)
+    tokenizer = HyptransTokenizer.from_data(data, "en", "de")
+    rows = rows_of(tokenizer, texts)
+    training, how = ("hybonet_plus_tiny", 12), {"points": points, "warmup": 4}
+    chosen = {"per_device_train_batch_size": 16, "logging_steps": 1, "save_strategy": "no"}
+    trainer = make_trainer(tokenizer, rows, tmp_path / "out", *training, **how, **chosen)
+    in_order = torch.utils.data.SequentialSampler(rows)
+    monkeypatch.setattr(trainer, "_get_train_sampler", lambda *_: in_order)
+    initial = {name: value.clone() for name, value in trainer.model.state_dict().items()}
+    trainer.train()
+    found = [line["loss"] for line in trainer.state.log_history if "loss" in line]
+
+    batches = [rows[start : start + 16] for start in range(0, 48, 16)]
+    wanted = losses_of_fairseq(data, initial, batches, fairseq_flags(*training, **how))
+    assert found == pytest.approx(wanted, rel=1e-5)
+    assert len(found) == 12
+    assert found[-1] < 0.9 * found[0]
+
+
+@pytest.mark.slow
+# the library's smoothing adds up in float32
+@pytest.mark.parametrize(("smoothing", "close"), [(0.0, 1e-9), (0.1, 1e-6)])
+def test_two_processes_or_batches_are_one(tmp_path, smoothing, close):
+    ends = []
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    for processes, batches in ((1, 1), (2, 1), (1, 2)):
+        launch = ["-m", "torch.distributed.run", "--nproc-per-node", processes, "--standalone"]
+        out = tmp_path / f"{processes}-{batches}"
+        given = [
+            "-m",
+            "tests.transformers_door.training",
+            out,
+            8 // processes // batches,
+            batches,
+            smoothing,
+        ]
+        command = [sys.executable, *map(str, [*launch, *given])]
+        subprocess.run(command, check=True, env=environment, capture_output=True)
+        ends.append(torch.load(out / "end.pt"))
+    for name, tensor in ends[0].items():
+        for other in ends[1:]:
+            torch.testing.assert_close(other[name], tensor, rtol=0, atol=close)
 
 
 def small_trainer(tokenizer, sentences, out, *, arch="hybonet_tiny", storage="space", **chosen):
