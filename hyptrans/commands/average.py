@@ -26,7 +26,7 @@ def main(args: argparse.Namespace) -> None:
     """
     paths = list(args.checkpoints)
     if args.out.exists():
-        raise UserError(f"--out {args.out} is there already: name another file")
+        raise UserError(f"--out {args.out} already exists: name another file")
     for path in paths:
         path.stat()  # what is missing is named before torch and fairseq are imported
         if path.is_dir() and args.last is None:

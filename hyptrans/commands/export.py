@@ -103,7 +103,8 @@ def _scores(model: "Translator", source: Path, reference: Path, *, beam: int) ->
     sources, references = scores.read_text(source), scores.read_text(reference)
     if len(sources) != len(references):
         raise UserError(
-            f"{source} has {len(sources)} lines and {reference} {len(references)}: one for each"
+            f"{source} has {len(sources)} lines and {reference} {len(references)}: "
+            "give one reference per line"
         )
     translations = [one[0].text for one in n_best(model, sources, 1, {"beam": beam})]
     tokenize = scores.tokenizer_for(model.languages[1])

@@ -66,7 +66,9 @@ def main(args: argparse.Namespace) -> None:
     bare = [str(path.parent / path.stem) for path in args.logs]
     names = args.names or [short_names(bare)[name] for name in bare]
     if len(names) != len(args.logs):
-        raise UserError(f"{len(args.logs)} logs have {len(names)} names: give --names one for each")
+        raise UserError(
+            f"{len(args.logs)} logs have {len(names)} names: give --names one name per log"
+        )
     courses: dict[str, Curves] = {}
     for path, name in zip(args.logs, map(clean, names), strict=True):
         course = courses.setdefault(name, {})
@@ -95,7 +97,7 @@ def read_log(path: Path) -> list[tuple[str, int, float]]:
         except (ValueError, KeyError, TypeError) as error:
             raise UserError(f"{states[max(states)]} is damaged: {error}") from error
     if not path.is_file():
-        raise UserError(f"{path} is neither a file nor the folder of a hyptrans train: name one")
+        raise UserError(f"{path} is neither a log nor a folder that hyptrans train wrote: name one")
     points = [*_of_lines(path.read_text(encoding="utf-8", errors="replace"))]
     if not points:
         raise UserError(

@@ -16,7 +16,7 @@ RARE_LEFT_OUT = 0.9995
 """Share of a text that its most frequent characters make up; sentencepiece advises this coverage
 for Chinese and Japanese."""
 _SENTENCEPIECE_LINES = 4_000_000
-"""Most lines to learn the unigram model from; sentencepiece draws them."""
+"""Most lines to learn the unigram model from; sentencepiece samples from longer texts."""
 
 
 def learn(kind: str, texts: list[Path], size: int, model: Path) -> dict[str, float]:

@@ -116,7 +116,8 @@ def sentencepiece_encoder(
     lacking = [piece for piece in lacking if piece not in pieces]
     if lacking and one_model:
         raise ValueError(
-            f"it lacks {len(lacking):,} pieces of the dictionary: it is another one's, or cut short"
+            f"it lacks {len(lacking):,} pieces of the dictionary: it is cut "
+            "short or belongs to another dictionary"
         )
     return partial(_sentencepiece_encode, processor, known)
 

@@ -87,7 +87,9 @@ def parameters_of(path: Path, state: Mapping[str, Any]) -> dict[str, Tensor]:
     """
     found = state["model"]
     if not all(isinstance(name, str) and isinstance(one, Tensor) for name, one in found.items()):
-        raise UserError(f"checkpoint {path} was not written by fairseq: its model is no parameters")
+        raise UserError(
+            f"checkpoint {path} was not written by fairseq: its model holds no parameters"
+        )
     return dict(found)
 
 

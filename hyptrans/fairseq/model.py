@@ -118,7 +118,7 @@ class HypDecoder(Decoder, FairseqIncrementalDecoder):
             UserError: ``retain_dropout`` is set.
         """
         if retain_dropout:
-            raise UserError("--retain-dropout is not of this architecture: leave it out")
+            raise UserError("this architecture does not support --retain-dropout: leave it out")
         self.gives_attention = bool(need_attn)
 
     def extract_features(self, *args: Any, **kwargs: Any) -> tuple[Tensor, dict[str, Any]]:

@@ -115,5 +115,5 @@ def _check_unused(cfg: Any) -> None:
         if getattr(cfg, name) != getattr(defaults, name):
             raise ValueError(
                 f"--{name.replace('_', '-')} acts on points, and no parameter of this model is "
-                "one: leave it out, or have them with --embedding-storage manifold"
+                "one: leave it out, or train with --embedding-storage manifold"
             )

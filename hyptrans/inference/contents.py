@@ -70,7 +70,7 @@ def checked_languages(found: Any) -> tuple[str, str]:
         if all(isinstance(name, str) and _LANGUAGE.fullmatch(name) for name in found):
             return source, target
     raise UserError(
-        "its languages are not two names of letters, digits, points and lines but "
+        "its languages must be two names of letters, digits, '.', '_' and '-', got "
         f"{str(found)[:80]}: prepare its data with such names"
     )
 

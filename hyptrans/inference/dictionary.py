@@ -92,7 +92,7 @@ class Dictionary:
             if len(made) == made.nspecial:
                 raise ValueError("it has no words")
         except ValueError as error:
-            raise UserError(f"{path} is no dictionary of fairseq ({error})") from error
+            raise UserError(f"{path} is not a dictionary of fairseq ({error})") from error
         return made
 
     def add(self, symbol: str, count: int) -> None:

@@ -111,7 +111,7 @@ def decide(options: SearchOptions, n: int | None) -> Settings:
     lenpen = float(given.get("length_penalty", given.get("lenpen", LENPEN)))
     sampling = given.get("sampling", False)
     if not isinstance(sampling, bool):
-        raise TypeError(f"sampling is True or False, got {type(sampling).__name__}")
+        raise TypeError(f"sampling must be True or False, got {type(sampling).__name__}")
     if not sampling:
         for name in given.keys() & {"sampling_topk", "seed"}:
             raise UserError(f"{name} is for samples: set sampling=True, or leave it out")
@@ -143,7 +143,7 @@ def limits(rows: Sequence[Sequence[int]], options: SearchOptions, most: int) -> 
     if (wanted := options.get("max_length")) is not None:
         if wanted > most:
             raise UserError(
-                f"max_length must be at most {most:,}, which the model takes, got {wanted:,}"
+                f"max_length must be at most {most:,}, the model's limit, got {wanted:,}"
             )
         return [int(wanted)] * len(rows)
     times, more = LENGTH_LIMIT

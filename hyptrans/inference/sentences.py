@@ -60,7 +60,9 @@ class Language:
 
     def _subwords_of(self, number: int, text: str) -> tuple[str, ...]:
         if not isinstance(text, str):
-            raise TypeError(f"{self.side} sentence {number} is no text but {type(text).__name__}")
+            raise TypeError(
+                f"{self.side} sentence {number} must be text, got {type(text).__name__}"
+            )
         try:
             text.encode()
         except UnicodeEncodeError as error:
@@ -79,7 +81,7 @@ def check_at_least_one(**values: SupportsIndex) -> None:
     """Raise TypeError for a value that is no integer, UserError below 1 or above ``MOST``."""
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-            raise TypeError(f"{name} is a whole number, got {type(value).__name__}")
+            raise TypeError(f"{name} must be a whole number, got {type(value).__name__}")
         if not 1 <= value.__index__() <= MOST:
             bound = "at least 1" if value.__index__() < 1 else f"at most {MOST:,}"
             raise UserError(f"{name} must be {bound}, got {value}")
@@ -89,6 +91,6 @@ def check_bounded(least: float, most: float, **values: float) -> None:
     """Raise TypeError for a value that is no number, UserError for one out of bounds."""
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, Real):
-            raise TypeError(f"{name} is a number, got {type(value).__name__}")
+            raise TypeError(f"{name} must be a number, got {type(value).__name__}")
         if not least <= value <= most:
             raise UserError(f"{name} must be from {least:g} to {most:g}, got {value}")

@@ -216,7 +216,9 @@ class Translator(TextTranslator):
             raise TypeError("one source has one target, and a list of sources a list of targets")
         rows, wanted = self._source.rows(sources), self._target.rows(targets)
         if len(rows) != len(wanted):
-            raise UserError(f"{len(rows)} sources cannot have {len(wanted)} targets: one for each")
+            raise UserError(
+                f"{len(rows)} sources cannot have {len(wanted)} targets: give one for each"
+            )
         # an empty text becomes its end of sentence alone
         rows = [row or [self._source.words.eos()] for row in rows]
         wanted = [row or [self._target.words.eos()] for row in wanted]

@@ -111,7 +111,7 @@ def no_second_derivative() -> RuntimeError:
     """
     return RuntimeError(
         "create_graph=True asks for a second derivative, which kernels do not have: "
-        f"set {VARIABLE}=eager, by which formulas are plain torch"
+        f"set {VARIABLE}=eager, which computes formulas in plain torch"
     )
 
 

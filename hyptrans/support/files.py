@@ -75,7 +75,7 @@ def take_lock(path: Path, place: Path) -> int:
         UserError: another process holds the lock, or the file is a link.
     """
     if path.is_symlink():
-        raise UserError(f"{path} is a link, which nothing is written through: remove it")
+        raise UserError(f"{path} is a link, and files are never written through one: remove it")
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         try:
@@ -114,7 +114,7 @@ def read_json(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except RecursionError as error:
-        raise ValueError("its JSON has brackets in brackets without end") from error
+        raise ValueError("its JSON nests brackets too deeply") from error
     if not isinstance(found, dict):
         raise ValueError(f"its JSON is a {type(found).__name__}, not an object")
     return found
@@ -166,7 +166,7 @@ def _exchange(one: Path, other: Path) -> None:
         failed = True  # the system is too old
     if failed:
         raise UserError(
-            f"{other} is there already, and this file system cannot exchange two folders: remove "
+            f"{other} already exists, and this file system cannot exchange two folders: remove "
             "it, or name another"
         )
 
@@ -191,7 +191,7 @@ def read_bytes(path: Path, most: int) -> bytes:
         ValueError: it has more than ``most`` bytes, or is not a regular file, such as a device.
     """
     if not path.is_file():
-        raise ValueError("it is no file")
+        raise ValueError("it is not a regular file")
     with open(path, "rb") as file:
         found = file.read(most + 1)
     if len(found) > most:

@@ -48,7 +48,7 @@ def main(args: argparse.Namespace) -> None:
     files = [args.out / f"{split}.{side}" for split in SIZES for side in sides]
     found = next((path for path in files if path.exists()), None)
     if found and not args.overwrite:
-        raise UserError(f"{found} is there already: choose another --out, or --overwrite")
+        raise UserError(f"{found} already exists: choose another --out, or --overwrite")
     drawn = pairs(args.seed)
     for split in SIZES:
         made = [next(drawn) for _ in range(getattr(args, split))]

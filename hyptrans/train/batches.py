@@ -37,8 +37,8 @@ class Pairs(Dataset[dict[str, Tensor]]):
     ) -> None:
         if len(sources) != len(targets):
             raise UserError(
-                f"{len(sources)} sources and {len(targets)} targets are no pairs: prepare the data "
-                "again"
+                f"{len(sources)} sources and {len(targets)} targets do not pair up: prepare the "
+                "data again"
             )
         every = np.stack([sources.sizes, targets.sizes], 1).astype(np.int64)
         kept = np.flatnonzero((every <= (max_source, max_target)).all(1))

@@ -80,7 +80,7 @@ class Run:
         self.kept = Validations(out / "validated", settings)
         self.cuda = torch.cuda.is_available() and settings.device != "cpu"
         if settings.device not in ("auto", "cpu") and not self.cuda:
-            raise UserError(f"--device {settings.device}: torch finds none here; leave it out")
+            raise UserError(f"--device {settings.device}: torch finds no such device; leave it out")
         points = [name for name, one in self.model.named_parameters() if hasattr(one, "manifold")]
         if settings.fsdp and points:
             raise UserError(

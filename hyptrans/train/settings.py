@@ -165,7 +165,7 @@ def read(path: Path) -> dict[str, Any]:
         reason = str(error).partition("\n")[0]
         raise UserError(f"{path} cannot be read as settings: {reason}") from error
     if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
-        raise UserError(f"{path} is no list of settings: write one `name: value` a line")
+        raise UserError(f"{path} is not a list of settings: write one `name: value` per line")
     return found
 
 
@@ -179,7 +179,7 @@ def write(path: Path, values: Mapping[str, Any]) -> None:
     for name in sorted({*before, *values} - FREE):
         if before.get(name) != values.get(name):
             raise UserError(
-                f"{path} says {name}: {before.get(name)}, and {values.get(name)} was given: a "
-                "training goes on with the same settings; name another --out for a new one"
+                f"{path} says {name}: {before.get(name)}, got {values.get(name)}: a resumed "
+                "training keeps its settings; name another --out for a new one"
             )
     write_whole(path, require("yaml", "transformers").safe_dump(dict(values), sort_keys=False))

@@ -66,8 +66,8 @@ def _cloud(model: Any, contents: Contents, side: str, parts: Sequence[tuple[Tens
     tokens, position = (torch.cat([part[i] for part in parts]) for i in (1, 2))
     if not bool(states.isfinite().all()):
         raise UserError(
-            f"{contents.place}: states of its {side} are not finite numbers; take one of before "
-            "its training broke"
+            f"{contents.place}: states of its {side} are not finite numbers; take an "
+            "earlier checkpoint"
         )
     counts = torch.tensor(contents.dictionaries[side == "decoder"].count)
     return Cloud(side, states, getattr(model, side).state_spaces(), counts[tokens], position)

@@ -54,6 +54,6 @@ def best_layer(layers: Sequence[dict[str, float]], task: str) -> int:
     if all(map(math.isnan, values)):
         raise UserError(
             f"no layer can be chosen for the {task} probe: the development set needs edges between "
-            f"words that are no punctuation, and sentences of {SHORTEST} to {LONGEST} words"
+            f"words other than punctuation, and sentences of {SHORTEST} to {LONGEST} words"
         )
     return max(range(len(values)), key=lambda i: values[i] if values[i] == values[i] else -2.0)

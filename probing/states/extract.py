@@ -126,7 +126,6 @@ def _states_of_words(
     found = pool(flat, torch.cat(pieces), torch.cat(words), sum(counts), encoder.spaces)
     if not bool(found.isfinite().all()):
         raise UserError(
-            f"{encoder.name}: its states are not finite numbers; take one of before its training "
-            "broke"
+            f"{encoder.name}: its states are not finite numbers; take an earlier checkpoint"
         )
     return found

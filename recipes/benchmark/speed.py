@@ -97,7 +97,7 @@ def main() -> None:
         torch.set_num_threads(args.threads)
     chosen = list(_chosen(args.rows))
     if not chosen:
-        raise UserError(f"--rows {args.rows!r} is in the name of no row")
+        raise UserError(f"--rows {args.rows!r} is not part of any row's name")
     found: dict[str, Any] = {
         "script": Path(__file__).name,
         "device": _device(args.device),

@@ -15,7 +15,7 @@ def test_average_writes_a_checkpoint_and_replaces_no_file(make, tmp_path, capsys
     assert hyptrans.load(out).architecture == "hybonet"
     before = out.read_bytes()
     status, _, error = call(capsys, "average", *paths, "--out", out)
-    assert (status, error) == (2, f"error: --out {out} is there already: name another file")
+    assert (status, error) == (2, f"error: --out {out} already exists: name another file")
     assert out.read_bytes() == before
     for chosen, wanted in (
         ([*paths, "--last", 2], "--last chooses from one folder: name a --save-dir alone"),

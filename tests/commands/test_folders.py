@@ -112,7 +112,7 @@ def test_export_refuses_a_folder_of_other_things_before_it_translates(make, tmp_
     status, _, error = call(capsys, "export", path, "--out", tmp_path, *test)
     assert status == 2
     assert error == (
-        f"error: {tmp_path} is there already and is no model folder: name another --out"
+        f"error: {tmp_path} already exists and is not a model folder: name another --out"
     )
     assert path.is_file()
 
@@ -144,4 +144,4 @@ def test_codes_that_are_none_are_told_in_one_sentence(make, prepared, tmp_path, 
 def test_push_refuses_what_is_no_model_folder(tmp_path, capsys):
     status, _, error = call(capsys, "push", tmp_path, "user/name")
     assert status == 2
-    assert "config.json is not of a model folder (it is no file)" in error
+    assert "config.json does not belong to a model folder (it is not a regular file)" in error

@@ -150,10 +150,10 @@ def test_plot_writes_what_the_ending_says(logs, name, begin, capsys):
     ("words", "sentence"),
     [
         (["a.log", "--out", "c.jpg"], "--out c.jpg ends in none of .svg, .pdf and .png"),
-        (["a.log", "--names", "a", "b"], "1 logs have 2 names: give --names one for each"),
+        (["a.log", "--names", "a", "b"], "1 logs have 2 names: give --names one name per log"),
         (["a.log"], "a.log has no lines of a training"),
-        (["none"], "none is neither a file nor the folder of a hyptrans train"),
-        ([""], ". is neither a file nor the folder of a hyptrans train"),
+        (["none"], "none is neither a log nor a folder that hyptrans train wrote"),
+        ([""], ". is neither a log nor a folder that hyptrans train wrote"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(words, sentence, here, capsys):

@@ -57,7 +57,7 @@ def test_folders_of_all_architectures(make, texts, tmp_path):
 @pytest.mark.parametrize("content", ["word\n", "a 1\na 2\n", "\xff 1\n", "", " 1\n"])
 def test_a_damaged_dictionary_is_named(content, tmp_path):
     (tmp_path / "dict.en.txt").write_text(content, encoding="latin-1")
-    with pytest.raises(UserError, match=r"dict\.en\.txt is no dictionary of fairseq"):
+    with pytest.raises(UserError, match=r"dict\.en\.txt is not a dictionary of fairseq"):
         Dictionary.load(tmp_path / "dict.en.txt")
 
 

@@ -86,13 +86,13 @@ def test_numbers_too_large_for_half_precision_are_refused(make, tmp_path):
 
 def test_a_folder_with_other_files_is_not_overwritten(make, written):
     for place, name, said in (
-        (written.parent / "mine", "notes.txt", "is no model folder"),
+        (written.parent / "mine", "notes.txt", "is not a model folder"),
         (written, "checkpoint_best.pt", "holds checkpoint_best.pt, which hyptrans export did not"),
         (written, "a/b", "holds a, which hyptrans export did not"),
     ):
         (place / name).parent.mkdir(exist_ok=True)
         (place / name).write_text("mine")
-        with pytest.raises(UserError, match=f"{place.name} is there already and {said}"):
+        with pytest.raises(UserError, match=f"{place.name} already exists and {said}"):
             export(make("han"), place)
         assert (place / name).read_text() == "mine"
     assert load(written).architecture == "hybonet"

@@ -83,11 +83,11 @@ def test_options_that_parameters_do_not_bear_out_are_refused(case, written, tmp_
         ({"format": 7, "hyptrans_version": "0.9.0"}, r"by hyptrans 0\.9\.0 in format 7, this ver"),
         ({"architecture": "lstm"}, "no architecture 'lstm'"),
         ({"architecture": ["x"]}, "no architecture"),
-        ({"languages": ["../../en", "de"]}, "languages are not two names"),
-        ({"languages": ["en"]}, "languages are not two names"),
+        ({"languages": ["../../en", "de"]}, "languages must be two names"),
+        ({"languages": ["en"]}, "languages must be two names"),
         ({"options": []}, "options are missing"),
         ({"text": {"subwords": "pickle"}}, "rules for text are damaged"),
-        ({"library_name": "other"}, "is not of a model folder"),
+        ({"library_name": "other"}, "does not belong to a model folder"),
         ({"facts": {"scores": 3}}, "its scores is not what"),
         ({"facts": {"scores": [{"name": "BLEU"}]}}, "its scores is not what"),
         (
@@ -159,7 +159,7 @@ def test_parameters_that_are_not_the_models_are_refused(written, make):
             load(written)
         shutil.copy(written.parent / "kept", written / folder.WEIGHTS)
     shutil.copy(make("hybonet"), written / folder.WEIGHTS)
-    with pytest.raises(UserError, match=r"model\.safetensors is missing, damaged or no safetens"):
+    with pytest.raises(UserError, match=r"model\.safetensors is missing, damaged or not a safe"):
         load(written)
 
 
@@ -186,7 +186,7 @@ def test_a_path_for_a_language_of_a_checkpoint_is_not_taken(side, make, prepared
     state = torch.load(path, weights_only=True)
     state["cfg"]["task"].update({"source_lang": "en", "target_lang": "de", side: OUTSIDE})
     torch.save(state, path)
-    with pytest.raises(UserError, match="cannot be used: its languages are not two names"):
+    with pytest.raises(UserError, match="cannot be used: its languages must be two names"):
         checkpoint.read(path, data)
 
 

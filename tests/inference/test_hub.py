@@ -142,7 +142,7 @@ def test_what_a_link_leads_to_is_not_published(server, make, tmp_path, capsys):
     (model / "README.md").unlink()
     (model / "README.md").symlink_to(tmp_path / "key")
     assert PROGRAM.run(["push", str(model), "name"]) == 2
-    assert "a repository is called user/name, got 'name'" in capsys.readouterr().err
+    assert "a repository must be named user/name, got 'name'" in capsys.readouterr().err
     assert PROGRAM.run(["push", str(model), "user/name"]) == 2
     assert "README.md is a link to a file outside of its folder" in capsys.readouterr().err
     assert server.made == []

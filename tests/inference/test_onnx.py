@@ -160,7 +160,9 @@ def test_other_graphs_and_damaged_ones_are_refused(graphs_of, tmp_path, capsys, 
     (copy / "decoder.onnx").write_bytes(encoder)
     assert "it is not the graph that config.json names" in refused(copy, capsys, monkeypatch)
     (copy / "decoder.onnx").unlink()
-    assert "decoder.onnx cannot be used (it is no file)" in refused(copy, capsys, monkeypatch)
+    assert "decoder.onnx cannot be used (it is not a regular file)" in refused(
+        copy, capsys, monkeypatch
+    )
 
 
 def test_a_folder_without_graphs_says_how_to_add_them(capsys, monkeypatch):

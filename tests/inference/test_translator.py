@@ -110,7 +110,7 @@ def test_states_are_the_encoders_with_their_spaces(arch, make, texts):
             TypeError,
             "text or a list of sentences is needed, got b",
         ),
-        (lambda m: m.translate(["a", 3]), TypeError, "sentence 1 is no text but int"),
+        (lambda m: m.translate(["a", 3]), TypeError, "sentence 1 must be text, got int"),
         (lambda m: m.translate(["a", "\ud800"]), UserError, r"sentence 1 has half of a character"),
         (lambda m: m.n_best(["a"], 6, beam=5), UserError, "n=6 translations need a beam"),
         (lambda m: m.score(["a"], []), UserError, "1 sources cannot have 0 targets"),

@@ -116,7 +116,9 @@ def test_dropout_that_would_not_be_retained_is_refused(arch):
         prepare = build(arch, **SMALL).prepare_for_inference_
         prepared = partial(prepare, SimpleNamespace(generation=generation))
         if retained:
-            with pytest.raises(UserError, match="--retain-dropout is not of this architecture"):
+            with pytest.raises(
+                UserError, match="this architecture does not support --retain-dropout"
+            ):
                 prepared()
         else:
             prepared()

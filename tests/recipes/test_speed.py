@@ -34,7 +34,7 @@ def test_the_command_prints_and_writes_the_rows_that_the_user_names(tmp_path, qu
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--rows", "fast"], "--rows 'fast' is in the name of no row"),
+        (["--rows", "fast"], "--rows 'fast' is not part of any row's name"),
         pytest.param(
             ["--device", "cuda"],
             "--device cuda: torch finds no CUDA device here",

@@ -211,7 +211,7 @@ def test_files_are_replaced_only_with_overwrite(tmp_path, capsys):
     (tmp_path / "notes").write_text("mine")
     for name in ("valid.en", "test.en"):
         assert write(tmp_path, *SMALL) == 2
-        message = f"error: {tmp_path / name} is there already: choose another --out, or --overwrite"
+        message = f"error: {tmp_path / name} already exists: choose another --out, or --overwrite"
         assert capsys.readouterr().err == f"{message}\n"
         for path in tmp_path.glob("valid.*"):
             path.unlink()

@@ -152,8 +152,8 @@ def test_a_finished_run_is_shown_and_not_trained_again(data, trained):
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        (["--lr", "0.5"], "run.yaml says lr: 0.01, and 0.5 was given"),
-        (["--curvature", "2"], "run.yaml says curvature: None, and 2.0 was given"),
+        (["--lr", "0.5"], "run.yaml says lr: 0.01, got 0.5"),
+        (["--curvature", "2"], "run.yaml says curvature: None, got 2.0"),
         (["--max-update", "0"], "argument --max-update: '0' is not a whole number above 0"),
         (["--label-smoothing", "1"], "--label-smoothing: 1 must be at least 0 and below 1"),
         (["--lr", "0"], "argument --lr: 0 must be above 0 and finite"),

@@ -108,7 +108,7 @@ class _Bounded:
 
     def seek(self, place: int) -> None:
         if place < self.tell():
-            raise _RefusedError("it has a member of less than no bytes")
+            raise _RefusedError("it has a member of negative size")
         self._check(place)
         self._file.seek(place)
 

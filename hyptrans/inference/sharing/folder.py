@@ -134,7 +134,8 @@ def own_config(folder: Path) -> dict[str, Any]:
             raise ValueError("hyptrans did not write it")
     except ValueError as error:
         raise UserError(
-            f"{path} is not of a model folder ({error}): name one that hyptrans export wrote"
+            f"{path} does not belong to a model folder ({error}): name one that hyptrans "
+            "export wrote"
         ) from error
     return config
 
@@ -161,7 +162,9 @@ def _parameters(path: Path) -> dict[str, Tensor]:
         return load_file(str(path))
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         reason = " ".join(unquoted(error).split())[:120]
-        raise UserError(f"{path} is missing, damaged or no safetensors file ({reason})") from error
+        raise UserError(
+            f"{path} is missing, damaged or not a safetensors file ({reason})"
+        ) from error
 
 
 def write(
@@ -248,13 +251,13 @@ def check_replaceable(folder: Path) -> None:
             own_config(folder)
     except UserError as error:
         raise UserError(
-            f"{folder} is there already and is no model folder: name another --out"
+            f"{folder} already exists and is not a model folder: name another --out"
         ) from error
     for entry in entries:
         known = any(fnmatchcase(entry.name, pattern) for pattern in FILES)
         if not (known and entry.is_file()):
             raise UserError(
-                f"{folder} is there already and holds {entry.name}, which hyptrans export did not "
+                f"{folder} already exists and holds {entry.name}, which hyptrans export did not "
                 "write: name another --out"
             )
 

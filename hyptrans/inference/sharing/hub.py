@@ -51,7 +51,7 @@ def push(place: Path, repository: str, *, private: bool = False) -> str:
     if not place.is_dir():
         raise UserError(f"{place} is no model folder: hyptrans export makes one of a checkpoint")
     if not _NAME.fullmatch(repository):
-        raise UserError(f"a repository is called user/name, got {repository!r}")
+        raise UserError(f"a repository must be named user/name, got {repository!r}")
     files = _own_files(folder.read(place), place)
     hub = require("huggingface_hub", "hub")
     with _in_a_sentence(hub, repository, "written"):
