@@ -101,7 +101,7 @@ def draw(theme: Mapping[str, str], words: list[str], points: Tensor, share: floa
 
 
 def _scores(axis: Axes, theme: Mapping[str, str]) -> None:
-    """A dot for each seed and a line at the mean, on an axis that begins where the data do."""
+    """A dot for each seed and a line at the mean, on an axis that starts near the lowest value."""
     lines = results.read_lines(RECORDS)
     scores = by_model(finals(lines), gen=lambda line: right(line, GEN))["gen"].to_dict()
     ordered = sorted(scores, key=lambda model: statistics.fmean(scores[model]))

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     about = f"hypotheses kept for each sentence (default: {BEAM})"
     add("--beam", type=positive, metavar="N", help=about)
-    about = "write N lines a sentence: its number from 1, its natural log-probability divided by "
+    about = "write N lines per sentence: its number from 1, its natural log-probability divided by "
     add("--n-best", type=positive, metavar="N", help=f"{about}its length, the text")
     about = "above 1 favors long translations (default: %(default)s)"
     add("--lenpen", type=float, default=LENPEN, metavar="X", help=about)

@@ -86,7 +86,7 @@ def load_sentencepiece(model: Path) -> sentencepiece.SentencePieceProcessor:
     """Load a model from a file with the library.
 
     Raises:
-        ValueError: it is larger than any model, empty, or no file.
+        ValueError: it is larger than any model, empty, or not a file.
         RuntimeError: the library cannot read it.
     """
     found = read_bytes(model, _MOST_OF_PIECES)

@@ -27,7 +27,7 @@ _TRANSLATION = re.compile(r"D-(?P<number>[0-9]{1,18})\t[^\t]*\t(?P<text>.*)", re
 """The sentence's number, its score and its text."""
 _SHOWN = 40
 """Most characters of a line in a message."""
-TRANSLATIONS_HELP = "translations, one a line or as fairseq-generate writes them"
+TRANSLATIONS_HELP = "translations, one per line or as fairseq-generate writes them"
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def score_by(metric: BLEU | CHRF, translations: Sequence[str], references: Seque
 
 def add_references(parser: argparse.ArgumentParser) -> None:
     """Add ``REF`` and ``--tokenize``, which :func:`read` takes."""
-    about = "raw references, one a line"
+    about = "raw references, one per line"
     parser.add_argument("references", type=Path, metavar="REF", help=about)
     about = "sacreBLEU's tokenizer for BLEU (default: zh, ja-mecab or ko-mecab where the name of "
     about += f"REF ends in that language, else {DEFAULT_TOKENIZER})"
@@ -141,7 +141,7 @@ def read(
 
 
 def read_translations(output: Path) -> list[str]:
-    """Read translations from a file: one a line, or the ``D-`` lines of ``fairseq-generate``.
+    """Read translations from a file: one per line, or the ``D-`` lines of ``fairseq-generate``.
 
     Raises:
         UserError: the file is missing or empty, or a translation is missing, truncated or repeated.

@@ -30,7 +30,7 @@ def literal(text: Any) -> Any:
     ``[(512, 3)] * 9 + [(1024, 3)] * 4``.
 
     Raises:
-        TypeError: the value is no string; fairseq relies on this error.
+        TypeError: the value is not a string; fairseq relies on this error.
         UserError: the value contains more than literals.
     """
     if not isinstance(text, str):

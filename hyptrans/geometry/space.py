@@ -66,7 +66,7 @@ def lorentz_points(x: Tensor, space: Space) -> Tensor:
         return lorentz.lift(x[..., 1:] * space.c**0.5)
     if space.kind == "poincare":
         return poincare.to_lorentz(at_least_float32(x) * space.c**0.5)
-    raise ValueError("vectors of a flat space are no points of the Lorentz model")
+    raise ValueError("vectors of a flat space are not points of the Lorentz model")
 
 
 def map_layers(

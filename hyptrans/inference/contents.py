@@ -53,10 +53,12 @@ def check_alike(models: Sequence[Contents]) -> None:
         for part in ("languages", "dictionaries"):
             if getattr(one, part) != getattr(first, part):
                 raise UserError(
-                    f"{first.place} and {one.place} are no ensemble: their {part} differ"
+                    f"{first.place} and {one.place} cannot form an ensemble: their {part} differ"
                 )
         if one.text.identity() != first.text.identity():
-            raise UserError(f"{first.place} and {one.place} are no ensemble: their subwords differ")
+            raise UserError(
+                f"{first.place} and {one.place} cannot form an ensemble: their subwords differ"
+            )
 
 
 def checked_languages(found: Any) -> tuple[str, str]:

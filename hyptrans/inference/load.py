@@ -71,7 +71,7 @@ def _by_onnx(
         )
     for place in places:
         if not place.is_dir():
-            raise UserError(f"{place} is no model folder: hyptrans export makes one with --onnx")
+            raise UserError(f"{place} is not a model folder: hyptrans export makes one with --onnx")
     from hyptrans.inference.onnx.engine import OnnxTranslator
 
     # it lacks the methods that need torch; a type of its own would hide those of all other models

@@ -78,7 +78,7 @@ MOST = 2**31 - 1
 
 
 def check_at_least_one(**values: SupportsIndex) -> None:
-    """Raise TypeError for a value that is no integer, UserError below 1 or above ``MOST``."""
+    """Raise TypeError for a value that is not an integer, UserError below 1 or above ``MOST``."""
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, SupportsIndex):
             raise TypeError(f"{name} must be a whole number, got {type(value).__name__}")
@@ -88,7 +88,7 @@ def check_at_least_one(**values: SupportsIndex) -> None:
 
 
 def check_bounded(least: float, most: float, **values: float) -> None:
-    """Raise TypeError for a value that is no number, UserError for one out of bounds."""
+    """Raise TypeError for a value that is not a number, UserError for one out of bounds."""
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, Real):
             raise TypeError(f"{name} must be a number, got {type(value).__name__}")

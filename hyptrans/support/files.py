@@ -109,7 +109,7 @@ def read_json(text: str) -> dict[str, Any]:
     """Return the object in a JSON text.
 
     Raises:
-        ValueError: the text is no JSON or no object, or nests too deeply.
+        ValueError: the text is not JSON or not an object, or nests too deeply.
     """
     try:
         found = json.loads(text)

@@ -27,8 +27,7 @@ def commit(root: Path = _ROOT) -> str | None:
     Args:
         root: the top folder of the repository, by default that of this code.
 
-    Returns:
-        None if ``root`` is no such folder, as after an installation.
+    Returns: None if ``root`` is not such a folder, as after an installation.
     """
     # site-packages may lie inside the user's own repository
     if not (root / ".git").exists():

@@ -85,7 +85,7 @@ class TokenBatches:
 
     def __iter__(self) -> Iterator[list[int]]:
         shuffled = np.random.default_rng((self.seed, self.epoch)).permutation(len(self._batches))
-        # if there are fewer batches than ``parts``, some come twice
+        # if there are fewer batches than ``parts``, some are used twice
         for place in np.resize(shuffled, len(self)):
             yield self._batches[place]
 

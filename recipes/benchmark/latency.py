@@ -215,7 +215,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = options.script_parser(__doc__, Path(__file__))
     options.add_number(parser, "--sentences", 500, "sentences to translate")
     options.add_number(parser, "--rounds", 7, "turns of each model")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured there")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="file to write the measurements to"
+    )
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
     seconds = measure(args.sentences, args.rounds)

@@ -167,7 +167,7 @@ def throughput(clients: int, requests: int, rounds: int) -> str:
     for count in (1, clients):
         own = [middle[name] for name in ("server's start", f"CPU {count}", f"wall {count}")]
         rows.append([f"`hyptrans serve`, {count} at a time", *own])
-    header = ["way", "start, CPU s", "CPU ms a text", "texts a second"]
+    header = ["way", "start, CPU s", "CPU ms per text", "texts per second"]
     said = ", ".join(f"{name} {count:,}" for name, count in wrong.items())
     return f"{tables.markdown(header, rows)}\n\n{said}\n5,000 words: {long}\n{ended}"
 

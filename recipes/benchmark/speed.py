@@ -85,7 +85,7 @@ COLUMNS = {
     **{"ratio": ("ratio", ".2f"), "target": ("to reach", ".2f")},
     **{"ratio_sdpa": ("ratio to SDPA twin", ".2f"), "ratio_same": ("ratio, same products", ".2f")},
     **{"over_floor": ("over floor", ".2f"), "peaks": ("peak, MiB (of the other)", "")},
-    **{"speed": ("tokens a second", ",.0f")},
+    **{"speed": ("tokens per second", ",.0f")},
 }
 """Titles and formats of the table's columns; only earlier records have some of them."""
 
@@ -128,7 +128,7 @@ def _arguments() -> argparse.Namespace:
     options.add_number(parser, "--threads", None, "CPU threads (default: torch's)")
     about = "autocast to it, for twin and architecture, none for float32 (default: float32)"
     add("--precision", nargs="+", choices=list(PRECISIONS), default=["float32"], help=about)
-    add("--json", type=Path, metavar="FILE", help="write the rows there")
+    add("--json", type=Path, metavar="FILE", help="file to write the rows to")
     args = parser.parse_args()
     if args.device == "cuda" and not cuda:
         raise UserError("--device cuda: torch finds no CUDA device here")

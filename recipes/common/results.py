@@ -86,7 +86,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
             lines.append(dict(json.loads(text)))
         except (ValueError, TypeError) as error:
             where = f"{path}, line {len(lines) + 1}"
-            raise UserError(f"{where} is no JSON object: mend it or take it out") from error
+            raise UserError(f"{where} is not a JSON object: correct or remove it") from error
     return lines
 
 

@@ -46,7 +46,7 @@ class Column:
 def score(metric: str, output: Path, references: Path, *, lowercase: bool = False) -> Score:
     """Score the raw text that ``fairseq-generate`` wrote to ``output``.
 
-    The name of the file of ``references``, one a line, ends with the language.
+    The name of the file of ``references``, one per line, ends with the language.
 
     Raises:
         UserError: the numbers of sentences differ.

@@ -80,7 +80,7 @@ def _compared(found: results.Results, out: Path) -> Iterator[dict[str, Any]]:
             references = scores.read_text(runs[twin][0].references)
             name = f"{AVERAGED}-{model}-{twin}"
             of = {"name": name, "stage": "bootstrap", "model": model, "twin": twin}
-            # covers all seeds and is no training
+            # covers all seeds and is not a training
             yield {**of, "seed": 0, **bootstrap.compare(texts[twin], texts[model], references)}
 
 

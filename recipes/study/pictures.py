@@ -62,7 +62,7 @@ def _draw(title: str, fill: Callable[[Axes, Any], None], found: Mapping[str, Any
 
 
 def _dots(axes: Axes, finals: Mapping[str, Setting]) -> None:
-    """Draw a row of dots for each model, on an axis that begins where the data do."""
+    """Draw a row of dots for each model, on an axis that starts near the lowest value."""
     for place, setting in enumerate(finals.values()):
         values, color = setting.values("bleu"), _COLORS[place % len(_COLORS)]
         axes.plot(values, [place] * len(values), "o", color=color, alpha=0.7)

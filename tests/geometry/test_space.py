@@ -41,7 +41,7 @@ def test_vectors_are_the_tangents_of_the_lorentz_points(space, rng):
 def test_euclidean_vectors_stay_and_are_no_points(rng):
     x = torch.randn(3, 4, generator=rng)
     assert vectors(x, Space("euclidean")) is x
-    with pytest.raises(ValueError, match="no points"):
+    with pytest.raises(ValueError, match="not points"):
         lorentz_points(x, Space("euclidean"))
 
 

@@ -143,9 +143,9 @@ def test_an_ensemble_has_the_mean_of_the_probabilities(make, texts, tmp_path):
 
 
 def test_models_of_other_text_are_no_ensemble(make):
-    with pytest.raises(UserError, match="are no ensemble: their languages differ"):
+    with pytest.raises(UserError, match="cannot form an ensemble: their languages differ"):
         hyptrans.load(["tatoeba-en-de", make("hybonet", "-s", "de", "-t", "en")])
-    with pytest.raises(UserError, match="are no ensemble: their dictionaries differ"):
+    with pytest.raises(UserError, match="cannot form an ensemble: their dictionaries differ"):
         hyptrans.load([make("hybonet"), "tatoeba-en-de"])
 
 

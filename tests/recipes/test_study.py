@@ -239,7 +239,7 @@ def test_a_result_that_another_process_had_first_is_not_added(tmp_path, monkeypa
     study.main(["--out", str(tmp_path), "--only", line["name"]])
     assert len(results.read_lines(tmp_path / "results.jsonl")) == 1
     (tmp_path / "results.jsonl").write_text('{"name": "a"}\n{"name":\n')
-    with pytest.raises(UserError, match=r"results\.jsonl, line 2 is no JSON object"):
+    with pytest.raises(UserError, match=r"results\.jsonl, line 2 is not a JSON object"):
         results.read_lines(tmp_path / "results.jsonl")
 
 

@@ -123,7 +123,7 @@ def _wrong_languages(args: argparse.Namespace, given: Given) -> Iterator[str]:
 
 
 def _ending(name: str) -> str:
-    """Return the language that a file name ends in, as ``--source-lang`` writes it, or no text."""
+    """Return the language that a file name ends in, as ``--source-lang`` has it, else ""."""
     ending = Path(name.removesuffix(".gz")).suffix[1:]
     is_code = _CODE.fullmatch(ending) and ending.lower() not in _NO_CODES
     return ending.replace("-", "_") if is_code else ""

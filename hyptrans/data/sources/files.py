@@ -40,7 +40,7 @@ def sgml_segments(path: Path) -> Iterator[str]:
             raise UserError(f"{path} is refused: it has more than {most:,} segments")
         yield from map(str.strip, found)
     if not count:
-        raise UserError(f"{path} is no markup of IWSLT or WMT: it has no segment")
+        raise UserError(f"{path} is not IWSLT or WMT markup: it has no segment")
 
 
 def xml_segments(path: Path) -> Iterator[str]:

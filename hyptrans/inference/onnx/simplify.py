@@ -69,7 +69,7 @@ def simplify(model: ir.Model) -> None:
 
 
 def _numbers(value: ir.Value) -> list[Any] | None:
-    """Return a constant's numbers, or None if it is no constant."""
+    """Return a constant's numbers, or None if it is not constant."""
     constant = ir.convenience.get_const_tensor(value)
     return None if constant is None else constant.numpy().reshape(-1).tolist()
 
