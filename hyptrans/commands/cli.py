@@ -12,7 +12,7 @@ PROGRAM = Program(
             "hyptrans.train.command",
             "train a model on a prepared data folder, without fairseq",
             "train data --arch hybonet_plus_iwslt_d64 --out run",
-            stopped="the same command goes on",
+            stopped="the same command resumes",
             by_words=True,
         ),
         "translate": Command(

@@ -96,7 +96,7 @@ def read_pairs(source: Iterable[str], target: Iterable[str], *names: object) -> 
             shorter, longer = names if one is None else reversed(names)
             raise UserError(
                 f"the sides differ in length: {shorter} ends after line {number}, and "
-                f"{longer} goes on"
+                f"{longer} continues"
             )
         yield one, other
 

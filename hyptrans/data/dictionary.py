@@ -15,7 +15,7 @@ import numpy as np
 from hyptrans.support.lines import read_lines, write_lines
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
-"""Symbols that begin every dictionary but stand in no file."""
+"""Symbols that begin every dictionary but are in no file."""
 UNKNOWN = SPECIAL[3]
 EOS, UNK = 2, 3
 """Numbers of the end-of-sentence and the unknown symbol."""

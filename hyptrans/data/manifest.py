@@ -27,7 +27,7 @@ def load(out: Path) -> dict[str, Any] | None:
     """Return the manifest of a finished folder, None if there is none.
 
     Raises:
-        UserError: the file is there but is not a manifest.
+        UserError: the file exists but is not a manifest.
     """
     path = out / NAME
     if not path.exists():

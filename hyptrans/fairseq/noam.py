@@ -36,7 +36,7 @@ class Noam(FairseqLRScheduler):
             raise ValueError(f"--lr-scheduler noam takes one --lr, its factor; got {list(cfg.lr)}")
         if cfg.warmup_updates < 1:
             raise ValueError(f"--warmup-updates must be at least 1, got {cfg.warmup_updates}")
-        # the width stands in the configuration that contains this one
+        # the width is in the configuration that contains this one
         model = cfg._get_root().get("model")
         width = getattr(model, "encoder_embed_dim", None)
         if not width:

@@ -26,7 +26,7 @@ points are at least 1, and 1e-20 leaves room for gradients and for loss scaling.
 
 
 def polar_points(numbers: Tensor, max_radius: float) -> Tensor:
-    """Return the point at a direction and, in the last number, a radius.
+    """Return points from numbers: a direction and, last, a radius.
 
     The point is ``(cosh r, sinh r v / |v|)``, its radius bounded smoothly to ``R tanh(r / R)``;
     a negative radius goes the opposite way. A zero vector gives the origin.

@@ -82,7 +82,7 @@ def search(
         rows = live.first_rows + parents
         ended = (tokens == words.eos()) & (values != -np.inf)
         if step < longest and not (live.lacks or ended.any()):
-            # no hypothesis has ended or is missing: the best go on
+            # no hypothesis has ended or is missing: the best continue
             live.extend(*(one[:, : live.beam] for one in (values, tokens, rows)))
             continue
         for i, j in np.argwhere(ended[:, : live.beam] & ~live.ignored).tolist():
@@ -96,7 +96,7 @@ def search(
     if not all(done):
         raise UserError(
             "no translation has a score that is a number: the weights are damaged, or the "
-            "training went on after they were no longer finite"
+            "training continued after they were no longer finite"
         )
     return [sorted(own, key=lambda one: -one.score) for own in done]
 

@@ -96,7 +96,7 @@ class Dictionary:
         return made
 
     def add(self, symbol: str, count: int) -> None:
-        """Add a symbol behind the others.
+        """Add a symbol after the others.
 
         Raises:
             ValueError: the dictionary has it already.

@@ -88,7 +88,7 @@ class Settings:
 def check_names(given: Mapping[str, Any], known: type) -> None:
     """Raise TypeError for an option that a method lacks."""
     for name in given.keys() - known.__annotations__.keys():
-        raise TypeError(f"there is no option {name}, there are {', '.join(known.__annotations__)}")
+        raise TypeError(f"unknown option {name}; options are {', '.join(known.__annotations__)}")
 
 
 def decide(options: SearchOptions, n: int | None) -> Settings:
@@ -119,7 +119,7 @@ def decide(options: SearchOptions, n: int | None) -> Settings:
             raise UserError(f"n={n} translations need a beam of at least as many, got beam={beam}")
         return Settings(int(beam), lenpen, temperature=float(temperature))
     if "beam" in given:
-        raise UserError("samples have no beam: n_best(…, n) draws n of them, leave beam out")
+        raise UserError("sampling uses no beam: leave beam out; n_best(…, n) draws n samples")
     seed = given.get("seed")
     if seed is not None:
         check_bounded(0, MOST_SEED, seed=seed)

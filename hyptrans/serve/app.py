@@ -149,7 +149,7 @@ async def _fields(request: Request) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise HTTPException(400, f"the request must be a JSON object of {', '.join(FIELDS)}")
     for name in fields.keys() - set(FIELDS):
-        raise HTTPException(400, f"{name[:40]!a} is no field: there are {', '.join(FIELDS)}")
+        raise HTTPException(400, f"{name[:40]!a} is not a field: fields are {', '.join(FIELDS)}")
     return fields
 
 

@@ -14,7 +14,8 @@ PER_KIND = 100
 """Sentences of each kind of generalization in that part."""
 UPDATES, FINAL_UPDATES, LONG_UPDATES = 3000, 10000, 30000
 RATES = (1e-3, 2e-3, 4e-3, 8e-3)
-"""Rates to try for each model; the search goes on while the best rate is the lowest or highest."""
+"""Rates to try for each model; the search continues while the best rate is the lowest or
+highest."""
 FINALS: dict[str, Sequence[int]] = {
     **dict.fromkeys(MODELS, range(1, 6)),
     **dict.fromkeys(("euclidean_postnorm", "hybonet_plus"), range(1, 16)),

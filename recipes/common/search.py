@@ -30,7 +30,7 @@ def search(
     rates: Sequence[float],
     score: Callable[[Trial], float | None],
 ) -> Search[Trial]:
-    """Try each rate, and go on beyond the lowest or the highest while it is the best.
+    """Try each rate, and continue beyond the lowest or the highest while it is the best.
 
     Args:
         trial: returns the training at a rate.

@@ -153,9 +153,9 @@ def test_what_is_no_file_is_refused_at_once(tmp_path, kind):
 
 def test_sides_of_different_length_name_the_first_lonely_line():
     sides = [["a", "b"], ["x", "y", "z", "last"]]
-    with pytest.raises(UserError, match=r"one ends after line 2, and other goes on"):
+    with pytest.raises(UserError, match=r"one ends after line 2, and other continues"):
         list(read_pairs(*sides, "one", "other"))
-    with pytest.raises(UserError, match=r"other ends after line 2, and one goes on"):
+    with pytest.raises(UserError, match=r"other ends after line 2, and one continues"):
         list(read_pairs(*reversed(sides), "one", "other"))
 
 

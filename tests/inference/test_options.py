@@ -176,14 +176,14 @@ def test_words_are_aligned_with_their_translations(model):
 @pytest.mark.parametrize(
     ("asked", "error", "message"),
     [
-        ({"num_beams": 5}, TypeError, "there is no option num_beams, there are batch_tokens"),
+        ({"num_beams": 5}, TypeError, "unknown option num_beams; options are batch_tokens"),
         ({"beam": 0}, UserError, "beam must be at least 1, got 0"),
         ({"beam": 2.5}, TypeError, "beam must be a whole number, got float"),
         ({"beam": True}, TypeError, "beam must be a whole number, got bool"),
         ({"lenpen": math.nan}, UserError, "lenpen must be from -10 to"),
         ({"lenpen": "1"}, TypeError, "lenpen must be a number, got str"),
         ({"lenpen": 1, "length_penalty": 1}, UserError, "are the same: leave one out"),
-        ({"beam": 3, "sampling": True}, UserError, "samples have no beam"),
+        ({"beam": 3, "sampling": True}, UserError, "sampling uses no beam"),
         ({"seed": 1}, UserError, "seed is for samples: set sampling=True"),
         ({"sampling_topk": 3}, UserError, "sampling_topk is for samples"),
         ({"sampling": 5}, TypeError, "sampling must be True or False, got int"),

@@ -55,7 +55,7 @@ FIELDS = "texts, model, beam, n_best, length_penalty"
         ("[" * 100_000, 400, f"the request must be a JSON object of {FIELDS}"),
         (b"\xff", 400, f"the request must be a JSON object of {FIELDS}"),
         ([], 400, f"the request must be a JSON object of {FIELDS}"),
-        ({"texts": "a", "beams": 2}, 400, f"'beams' is no field: there are {FIELDS}"),
+        ({"texts": "a", "beams": 2}, 400, f"'beams' is not a field: fields are {FIELDS}"),
         ({}, 400, "texts must be a string or a list of strings"),
         ({"texts": ["a", 1]}, 400, "texts must be a string or a list of strings"),
         ({"texts": "a", "model": "b"}, 400, "model must be one of tatoeba-en-de"),

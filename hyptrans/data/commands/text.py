@@ -106,7 +106,7 @@ def _wrong_languages(args: argparse.Namespace, given: Given) -> Iterator[str]:
     """Fill in missing languages from the first training files; yield files that contradict them."""
     first = given["train"][0] if given["train"] else []
     source, target = map(_ending, first) if first else ("", "")
-    # the same ending on both sides is no language
+    # the same ending on both sides does not name a language
     if source != target:
         args.source_lang = args.source_lang or source
         args.target_lang = args.target_lang or target

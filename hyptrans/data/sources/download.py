@@ -15,7 +15,7 @@ _TIMEOUT = 60.0
 
 
 def download(url: str, path: Path) -> None:
-    """Write the file behind ``url`` to ``path``.
+    """Download ``url`` to ``path``.
 
     Raises:
         UserError: there is no connection, the server does not send the file, or it is incomplete.
