@@ -16,7 +16,7 @@ from hyptrans.support.files import read_bytes, read_json
 
 NAME = "manifest.json"
 _MOST_BYTES = 16 << 20
-"""A manifest has a few hundred bytes per file."""
+"""Most bytes of a manifest, which has a few hundred per file."""
 _NEEDED = {"command": list, "inputs": dict, "outputs": dict}
 """Fields, with their types, that every manifest has, even one of 0.2.0."""
 # in order; the data preparation also escapes text from XML files, which new text does not need

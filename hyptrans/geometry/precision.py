@@ -10,10 +10,10 @@ from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
 DEFAULT_MAX_RADIUS = 6.0
-"""In units of ``1/sqrt(c)``. Farther out, a float32 product of two points lacks three digits: the
-distance between two equal points is off by 0.04 at radius 5, by 0.7 at 8."""
+"""A radius in units of ``1/sqrt(c)``. Farther out, a float32 product of two points lacks three
+digits: the distance between two equal points is off by 0.04 at radius 5, by 0.7 at 8."""
 LARGEST_MAX_RADIUS = 20.0
-"""The square of the product of two times at this radius, 1e34, is still a float32 number."""
+"""The square of the product of two times at this radius, 1e34, still fits in float32."""
 
 _PRODUCTS: dict[str, Any] = {
     "cuda": torch.backends.cuda.matmul,

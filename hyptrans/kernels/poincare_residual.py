@@ -307,7 +307,8 @@ def _by_sum(job: Any, x: Any, beta: float, totals: Any, grad_x: Any, tile: Any) 
         along_x[k] = _product(totals[k], x[k])
         along_update[k] = _product(totals[k], tile.updates[k])
     for k in range(len(x)):
-        # for the sum of u = ratio x and v = beta update; by_u2 etc.: by c times dot products
+        # for the sum of u = ratio x and v = beta update; by_u2 etc. are derivatives by c times dot
+        # products
         ratio, x2, update2, xu = tile.ratio[k], tile.x2[k], tile.update2[k], tile.xu[k]
         share, other, by_u2, by_v2, by_uv = by_lengths(
             ratio * ratio * x2,

@@ -15,7 +15,7 @@ from hyptrans.layers.checks import check_curvature
 from hyptrans.layers.euclidean import inverse_softplus
 
 LEAST_CURVATURE = 1e-12
-"""Least learned ``c``; ``1/c`` and its square are still float32 numbers."""
+"""Least learned ``c``; ``1/c`` and its square still fit in float32."""
 
 
 class Curvature(nn.Module):

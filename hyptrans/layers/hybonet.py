@@ -123,8 +123,9 @@ class LorentzLinear(nn.Module):
         projections: number of maps in one product; needs ``split_heads``.
 
     Raises:
-        ValueError: a width does not divide into its points with two coordinates or more each,
-            projections without ``split_heads``, an unknown residual, or ``c`` is not above 0.
+        ValueError: a width is not divisible by its number of points or leaves them fewer than two
+            coordinates, projections lack ``split_heads``, the residual is unknown, or ``c`` is not
+            above 0.
     """
 
     def __init__(

@@ -15,7 +15,7 @@ from hyptrans.support.flags import add_device, add_engine, positive
 
 _HERE = ["127.0.0.1", "localhost"]
 _GRACE = 30
-"""Seconds that running requests have to finish after SIGTERM."""
+"""Seconds after SIGTERM in which running requests may finish."""
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "

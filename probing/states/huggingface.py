@@ -62,7 +62,8 @@ class HuggingFaceEncoder:
     def tokenize(self, text: str) -> Tokens:
         """Tokenize a text, with the special tokens that the model was trained with.
 
-        A space that the tokenizer adds has no characters, though it claims the first one.
+        A space that the tokenizer adds gets no characters, although the tokenizer assigns it the
+        first.
 
         Raises:
             UserError: the tokenizer fails on the text.
