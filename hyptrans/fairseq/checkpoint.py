@@ -38,7 +38,7 @@ def read_state(path: Path) -> dict[str, Any]:
         missing += [] if state["model"] else ["parameters"]
     except OSError:
         raise
-    # torch and fairseq raise errors of many classes for a file that is damaged or no checkpoint
+    # torch and fairseq raise errors of many classes for a file that is damaged or not a checkpoint
     except Exception as error:
         raise UserError(
             f"checkpoint {path} is cut short or was not written by fairseq "
