@@ -1,6 +1,5 @@
 """``hyptrans average``."""
 
-import numpy as np
 import pytest
 import torch
 
@@ -45,7 +44,7 @@ def test_the_card_of_an_average_says_that_it_is_one(make, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "averaged",
-    ["x", torch.zeros(3), np.array([1]), [True], [-1], {"a": 1}],
+    ["x", torch.zeros(3), [True], [-1], {"a": 1}],
     ids=lambda value: type(value).__name__,
 )
 def test_an_average_of_no_numbers_of_updates_is_refused(averaged, make, tmp_path, capsys):

@@ -239,13 +239,23 @@ def test_a_text_gets_as_many_pieces_as_it_supports(tmp_path, run, corpus):
 
 
 def test_the_rarest_of_too_many_characters_are_symbols_but_no_pieces(tmp_path, run):
-    rare = "".join(chr(0x4E00 + i) for i in range(8200))
-    lines = ["ab " * 2000, *("cd " * 2000 for _ in range(4000)), rare]
+    rare = "".join(chr(0x4E00 + i) for i in range(120))
+    lines = ["ab " * 400, *("cd " * 400 for _ in range(300)), rare]
     files = [write(tmp_path / f"text.{lang}", lines) for lang in ("zh", "ja")]
     tests = [write(tmp_path / f"test.{lang}", ["ab", rare]) for lang in ("zh", "ja")]
     words = [word for name in ("train", "valid") for word in (f"--{name}", *files)]
     out = tmp_path / "out"
-    words += ["--test", *tests, "--raw-text", "--max-length", 9000, "--out", out]
+    words += [
+        "--test",
+        *tests,
+        "--raw-text",
+        "--max-length",
+        900,
+        "--vocab-size",
+        100,
+        "--out",
+        out,
+    ]
     result = run("text", *words)
     assert result[0] == 0, result[2]
     assert "the most frequent characters, 99.95 % of the text, are in pieces" in result[1]
