@@ -49,6 +49,8 @@ def prepare(
     finished = manifest.load(out)
     if finished and not args.overwrite:
         _refuse_another(out, finished, made_from)
+        if not finished.get("keeps intermediate", True) and steps.is_kept_in(work):
+            remove(work)  # a kill came before this
         sys.stdout.write(f"{out} is finished already, nothing to do\n")
         return
     _refuse_others(out, finished)
@@ -69,6 +71,7 @@ def prepare(
             "versions": found,
             "languages": list(stages.languages),
             "inputs": described,
+            "keeps intermediate": args.keep_intermediate,
             "steps": [{"name": name, **noted} for name, noted in notes.items()],
             "outputs": dict(_placed(stages, out)),
         }
