@@ -15,7 +15,10 @@ sed -i 's/ClassVar\[Final\[float\]\]/ClassVar[float]/' "$work/hyptorch/hyptorch/
 PYTHONPATH=$work/hyptorch table "geoopt Lorentz" "geoopt PoincareBall" "hypll PoincareBall" "hyptorch PoincareBall" | tee "$rows"
 packages geomstats==2.8.0 numpy==2.3.5 scipy==1.17.1 mpmath==1.3.0
 table "geomstats Hyperboloid" "geomstats PoincareBall" | tail -n +2 | tee -a "$rows"
-if newer=$(command -v "${PYTHON312:-python3.12}" || command -v python3.13); then
+for newer in "${PYTHON312:-python3.12}" python3.13 ""; do
+    "$newer" -c pass 2> /dev/null && break
+done
+if [[ -n $newer ]]; then
     PYTHON=$newer packages hyperbolix==1.4.0 mpmath==1.3.0
     table "hyperbolix Hyperboloid" "hyperbolix Poincare" | tail -n +2 | tee -a "$rows"
 fi

@@ -208,7 +208,9 @@ def test_a_missing_segment_is_reported(tmp_path, run, original):
     path = original / "de-en/IWSLT14.TED.tst2012.de-en.en.xml"
     path.write_text(re.sub(r'<seg id="3">.*\n', "", path.read_text()))
     message = error_of(run("iwslt14", "--raw", original, "--out", tmp_path / "out", *SMALL))
-    assert re.search(r"differ in length: .*en\.xml ends after line 5, and .*de\.xml continues", message)
+    assert re.search(
+        r"differ in length: .*en\.xml ends after line 5, and .*de\.xml continues", message
+    )
 
 
 def test_bad_options_are_reported_at_once(tmp_path, run):
