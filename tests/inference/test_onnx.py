@@ -92,6 +92,14 @@ def test_every_architecture_translates_as_with_torch(graphs_of, texts, arch):
 
 
 @pytest.mark.slow
+def test_a_trained_model_in_8_bits_still_translates(tmp_path):
+    assert main(["export", "tatoeba-en-de", "--onnx", "int8", "--out", str(tmp_path / "a")]) == 0
+    found = hyptrans.load(tmp_path / "a", engine="onnx")
+    said = ["Where is the station?", "A dog runs across the street."]
+    assert found.translate(said) == ["Wo ist der Bahnhof?", "Ein Hund läuft über die Straße."]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ["hybonet_plus", "hypformer", "euclidean_prenorm"])
 def test_weights_of_eight_bits_are_smaller_and_near(graphs_of, texts, arch):
     whole, small = graphs_of(arch), graphs_of(arch, "int8")
