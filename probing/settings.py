@@ -3,6 +3,7 @@
 import argparse
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
@@ -28,10 +29,10 @@ def _number(kind: type, fits: Callable[[float], bool], about: str) -> Callable[[
     """Return a parser of numbers that fit, for argparse."""
 
     def parse(text: str) -> Any:
-        value = kind(text)
-        if not fits(value):
-            raise argparse.ArgumentTypeError(f"{text} is not {about}")
-        return value
+        with suppress(ValueError):
+            if fits(value := kind(text)):
+                return value
+        raise argparse.ArgumentTypeError(f"{text!r} is not {about}")
 
     return parse
 

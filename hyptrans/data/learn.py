@@ -4,6 +4,7 @@ import io
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 
@@ -11,6 +12,7 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 from hyptrans.support.files import whole_file, write_whole
 from hyptrans.support.lines import read_lines
+from hyptrans.support.progress import bar
 
 RARE_LEFT_OUT = 0.9995
 """Share of a text that its most frequent characters make up; sentencepiece advises this coverage
@@ -36,7 +38,10 @@ def learn(kind: str, texts: list[Path], size: int, model: Path) -> dict[str, flo
     """
     if kind == "subword-nmt":
         codes = io.StringIO()
-        require("subword_nmt.learn_bpe", "data").learn_bpe(_lines(texts), codes, size)
+        module: Any = require("subword_nmt.learn_bpe", "data")
+        # its own bar writes ten times a second, even into log files
+        module.tqdm = lambda items: bar(items, "learn subwords", len(items), " merges", 2.0)
+        module.learn_bpe(_lines(texts), codes, size)
         write_whole(model, codes.getvalue())
         return {"merges": codes.getvalue().count("\n") - 1}
     coverage = 1.0

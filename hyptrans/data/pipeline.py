@@ -50,17 +50,23 @@ def prepare(
     if finished and not args.overwrite:
         _refuse_another(out, finished, made_from)
         if not finished.get("keeps intermediate", True) and steps.is_kept_in(work):
-            remove(work)  # a kill came before this
+            # a kill came before this; a run that is at work there has the lock
+            with suppress(UserError), steps.alone(work):
+                remove(work)
         sys.stdout.write(f"{out} is finished already, nothing to do\n")
         return
     _refuse_others(out, finished)
+    for path in paths:
+        if path.resolve().is_relative_to(work.resolve()):
+            raise UserError(f"{path} is input, and {work} will be replaced: choose another --out")
     plan, notes, found = make_plan(), dict[str, Notes](), versions(*_TOOLS)
+    begun = not work.exists()
     stages = Stages(plan, args, work, {**made_from, "versions": found}, notes)
     with steps.alone(work):
         try:
             steps.follow(stages.steps(), work, notes)
         except UserError:
-            if not notes:  # neither this run nor an earlier one finished a step
+            if begun and not notes:  # neither this run nor an earlier one finished a step
                 remove(work)
                 with suppress(OSError):
                     out.rmdir()

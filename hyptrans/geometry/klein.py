@@ -72,7 +72,7 @@ class _PolarPoints(torch.autograd.Function):
         by_reach = by_scale * inverse * torch.cosh(ctx.max_radius * share)
         along = by_length / length.masked_fill(length == 0, 1)
         # as laid out in memory as the numbers, whose heads are a view: joining them copies nothing
-        found = along * numbers
+        found = numbers * along
         found[..., :-1] += scale * grad[..., 1:]
         found[..., -1:] = by_reach * (1 - share.square())
         return found, None

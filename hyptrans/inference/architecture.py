@@ -242,7 +242,10 @@ def one_sentence() -> Iterator[None]:
     """Turn errors of options and parameters into a UserError; name options as in Python."""
     try:
         yield
-    except (ValueError, RuntimeError, LookupError, TypeError, OverflowError) as error:
+    except (
+        *(ValueError, RuntimeError, LookupError, TypeError, OverflowError),
+        AssertionError,  # as torch raises for some sizes
+    ) as error:
         lines = str(error).splitlines() or [type(error).__name__]
         reason = " ".join((lines[1] if len(lines) > 1 else lines[0]).split())
         reason = _FLAG.sub(lambda flag: flag[1].replace("-", "_"), reason)

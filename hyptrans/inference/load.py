@@ -131,7 +131,7 @@ def locate(place: Place, *, revision: str | None = None, token: str | None = Non
         return here
     known = ", ".join(shipped()) or "none"
     nothing = (
-        f"{name or 'an empty name'} is neither a file or folder, nor a model that comes with "
+        f"{name or 'an empty name'} is neither a file nor a folder, nor a model that comes with "
         f"hyptrans ({known})"
     )
     # if the parent folder exists or the name is a checkpoint's, it is a path to a missing file

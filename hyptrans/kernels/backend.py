@@ -31,6 +31,7 @@ beside torch's.
 import ctypes
 import functools
 import hashlib
+import importlib.util
 import os
 import struct
 import warnings
@@ -41,8 +42,10 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from llvmlite import ir
-from numba import cfunc, extending, from_dtype, types
+from numba import cfunc, from_dtype, types
 from torch import Tensor
+
+from hyptrans.kernels.cpu import intrinsic
 
 Backend = Literal["eager", "numba", "triton"]
 
@@ -87,19 +90,28 @@ def backend(x: Tensor, *, triton: bool = False) -> Backend:
     if x.is_cpu and CHOSEN != "triton":
         return "numba"
     on_device = x.is_cuda or (x.is_cpu and os.environ.get("TRITON_INTERPRET") == "1")
-    return "triton" if triton and on_device and CHOSEN != "numba" else "eager"
+    known = triton and on_device and CHOSEN != "numba"
+    return "triton" if known and _has_triton() else "eager"
 
 
-class _Unrecorded:
-    """Stand-in for the context of an autograd function that needs no gradient."""
+@functools.cache
+def _has_triton() -> bool:
+    """Return whether Triton is installed; if not, warn once."""
+    found = importlib.util.find_spec("triton") is not None
+    if not found:
+        warnings.warn("layers run slower on GPUs without triton: pip install triton", stacklevel=2)
+    return found
+
+
+class Unrecorded:
+    """Stand-in for the context of an autograd function that needs no gradient.
+
+    Without gradients an operator calls its function's ``forward`` with a new one: torch's own
+    ``apply`` takes as long as a kernel does for the few rows of a decoding step.
+    """
 
     def save_for_backward(self, *_: Any) -> None:
         """Save nothing."""
-
-
-UNRECORDED: Any = _Unrecorded()
-"""Without gradients an operator calls its function's ``forward`` with this context: torch's own
-``apply`` takes as long as a kernel does for the few rows of a decoding step."""
 
 
 def no_second_derivative() -> RuntimeError:
@@ -152,7 +164,7 @@ def run(
     assert first is not None, "a job has work"
     dtype, work = first.dtype, first.numel()
     if blocks is None:
-        blocks = -(-(work // first.size(-1)) // BLOCK)
+        blocks = blocks_of(first)
     number, packer, memory = _FLOATS[dtype]
     fields = [_compiled(kernel, number), 0, blocks]
     for matrix in matrices:
@@ -217,7 +229,8 @@ def _leave_team() -> None:
 os.register_at_fork(after_in_child=_leave_team)
 
 
-def _layout(number: type[np.floating]) -> np.dtype:
+@functools.cache
+def _layout(number: Any) -> np.dtype:
     # numba's cache checks only a kernel's own file; so a digest of all is part of the signature
     files = sorted(Path(__file__).parent.glob("*.py"))
     sources = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
@@ -233,7 +246,7 @@ def _layout(number: type[np.floating]) -> np.dtype:
 
 
 @functools.cache
-def _compiled(kernel: Kernel, number: type[np.floating]) -> int:
+def _compiled(kernel: Kernel, number: Any) -> int:
     # "reassoc" and the like, but not "nnan" and "ninf": a NaN must stay visible
     flags = {"reassoc", "nsz", "arcp", "contract", "afn"}
     signature = types.void(types.int64, types.CPointer(from_dtype(_layout(number))))
@@ -260,10 +273,10 @@ def _c_function(function: Any, signature: Any, **options: Any) -> Any:
         if not _uncached:
             warnings.warn(
                 f"every process compiles the kernels anew, which takes seconds: {error}; "
-                "NUMBA_CACHE_DIR can name a folder",
+                "delete a damaged file, or let NUMBA_CACHE_DIR name another folder",
                 stacklevel=2,
             )
-        _uncached.append(function)
+            _uncached.append(function)
         made = cfunc(signature, **options)(function)
     _kept_alive.append(made)
     return made
@@ -271,9 +284,6 @@ def _c_function(function: Any, signature: Any, **options: Any) -> Any:
 
 _kept_alive: list[Any] = []
 _uncached: list[Any] = []
-
-_intrinsic: Any = extending.intrinsic
-"""Any, as its type in numba ignores that the compiler passes the first argument."""
 
 
 def work_off(job: Any) -> None:
@@ -284,7 +294,7 @@ def work_off(job: Any) -> None:
         block = _claim(job)
 
 
-@_intrinsic
+@intrinsic
 def _claim(_context: Any, job: Any) -> Any:
     """Add one to ``next`` atomically; return its previous value."""
 
@@ -295,7 +305,7 @@ def _claim(_context: Any, job: Any) -> Any:
     return types.int64(_INTEGERS), generate
 
 
-@_intrinsic
+@intrinsic
 def _compute(_context: Any, job: Any, block: Any) -> Any:
     """Call the function at the address ``kernel``."""
 

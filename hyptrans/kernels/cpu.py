@@ -13,7 +13,7 @@ import numpy as np
 from numba import carray, extending, njit, types
 
 inlined: Callable[[Any], Any] = njit(inline="always")
-_intrinsic: Any = extending.intrinsic
+intrinsic: Any = extending.intrinsic
 """Any, as its type in numba ignores that the compiler passes the first argument."""
 
 INLINED: Any = {"forceinline": True}
@@ -45,7 +45,7 @@ def matrix(job: Any, i: int) -> Any:
     return carray(_pointer(address, job.scalars[0]), (rows, columns))
 
 
-@_intrinsic
+@intrinsic
 def _pointer(_context: Any, address: Any, number: Any) -> Any:
     """Turn an address into a pointer to numbers of the type of ``number``, which numba cannot."""
     pointer = types.CPointer(number)

@@ -12,7 +12,7 @@ from hyptrans.geometry import lorentz
 from hyptrans.geometry.lorentz import CurvatureLike
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels import lorentz_cuda
-from hyptrans.kernels.backend import BLOCK, FULL, TILE, UNRECORDED, backend, blocks_of, run
+from hyptrans.kernels.backend import BLOCK, FULL, TILE, Unrecorded, backend, blocks_of, run
 from hyptrans.kernels.cpu import exp, matrix, read
 
 
@@ -51,7 +51,7 @@ def from_linear(
         return plain_from_linear(z, log_scale, residual, c, residual_time)
     options = c, residual_time, chosen
     if not torch.is_grad_enabled():
-        return _FromLinear.forward(UNRECORDED, z, log_scale, residual, options)
+        return _FromLinear.forward(Unrecorded(), z, log_scale, residual, options)
     made: Tensor = _FromLinear.apply(z, log_scale, residual, options)
     return made
 
@@ -240,7 +240,7 @@ def normalize(v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     if chosen == "eager" or (isinstance(c, Tensor) and c.numel() > 1):
         return lorentz.normalize(v, c=c)
     if not torch.is_grad_enabled():
-        return _Normalize.forward(UNRECORDED, v, c, chosen)
+        return _Normalize.forward(Unrecorded(), v, c, chosen)
     made: Tensor = _Normalize.apply(v, c, chosen)
     return made
 

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32
-from hyptrans.kernels.backend import BLOCK, UNRECORDED, backend, blocks_of, run
+from hyptrans.kernels.backend import BLOCK, Unrecorded, backend, blocks_of, run
 from hyptrans.kernels.cpu import inlined, matrix, read
 from hyptrans.kernels.dropout import drawn_seed, fill_kept, threshold_and_scale
 from hyptrans.kernels.poincare import artanh, ball_scalars, by_lengths, shares, tanh
@@ -64,7 +64,7 @@ def norm_residual(
     seed = drawn_seed() if dropout else 0
     options = c, epsilon, dropout, seed
     if not torch.is_grad_enabled():
-        return _NormResidual.forward(UNRECORDED, x, z, *others, options)
+        return _NormResidual.forward(Unrecorded(), x, z, *others, options)
     made: Tensor = _NormResidual.apply(x, z, *others, options)
     return made
 

@@ -112,8 +112,8 @@ def _in_onednn(x: Tensor, weight: Tensor) -> bool:
     # the size of x must not decide anything in it
     return (
         FASTER
-        and weight.numel() >= LEAST_WEIGHT
         and backend(x) == "numba"
+        and weight.numel() >= LEAST_WEIGHT
         and x.dtype == weight.dtype == torch.float32
         and x.numel() * weight.size(0) >= LEAST_PRODUCTS
         and not torch.is_autocast_enabled("cpu")

@@ -3,6 +3,7 @@ r"""Read lines of text strictly, and write them whole.
 Only ``\n`` ends a line.
 """
 
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -34,31 +35,41 @@ def read_lines(path: Path, *, may_be_empty: bool = False) -> Iterator[str]:
         UserError: the file is missing, empty or damaged, unpacks to suspiciously much, or has bytes
             that are not UTF-8 or a line of more than ``LONGEST_LINE`` bytes (it says where).
     """
-    number = 0
+    empty = True
     with open_maybe_gzip(path) as file:
         packed = path.stat().st_size
-        most, lines = most_by_ratio(packed), most_lines(packed)
-        for number, line in enumerate(decoded(file, path), start=1):
-            if number > lines or file.tell() > most:
-                found = f"{lines:,} lines" if number > lines else f"{most:,} bytes"
-                raise UserError(
-                    f"{path} is refused: it unpacks to more than {found}, suspiciously many for "
-                    "its size; if you trust it, unpack it and name the text"
-                )
+        found = decoded(file, path, most=most_by_ratio(packed), lines=most_lines(packed))
+        for line in found:
+            empty = False
             yield line
-    if number == 0 and not may_be_empty:
+    if empty and not may_be_empty:
         raise UserError(f"{path} is empty")
 
 
-def decoded(file: BinaryIO, where: object) -> Iterator[str]:
+def decoded(
+    file: BinaryIO, where: object, *, most: float = math.inf, lines: float = math.inf
+) -> Iterator[str]:
     """Yield the lines of a stream of UTF-8, as :func:`read_lines`.
 
+    Args:
+        file: the stream.
+        where: its name in messages.
+        most: most bytes.
+        lines: most lines.
+
     Raises:
-        UserError: a line has other bytes, or is too long; the message names ``where`` and the line.
+        UserError: a line has other bytes, or is too long, or there are more bytes or lines; the
+            message names ``where``.
     """
-    number = 0
+    number, left = 0, most
     while line := file.readline(LONGEST_LINE + len(b"\r\n") + 1):
-        number += 1
+        number, left = number + 1, left - len(line)
+        if left < 0 or number > lines:
+            found = f"{lines:,} lines" if number > lines else f"{most:,} bytes"
+            raise UserError(
+                f"{where} is refused: it unpacks to more than {found}, suspiciously many for its "
+                "size; if you trust it, unpack it and name the text"
+            )
         line = line.removesuffix(b"\n").removesuffix(b"\r")
         if len(line) > LONGEST_LINE:
             raise UserError(

@@ -47,8 +47,9 @@ def report(run: Run, command: str, *, control: bool) -> Report:
     models = [model for model, _ in scored]
     chosen = _choose(gold, run.settings.seed)
     examples = [_example(gold[i], run.punct) for i in chosen]
+    common = run.common("test")
     for subject in run.subjects:
-        corpus = run.corpus(subject, "test", run.common("test"))
+        corpus = run.corpus(subject, "test", common)
         trained = load_probes(run.fits(subject)[0].file("probes"))
         (model,) = (model for model in models if model.name == subject.name)
         layers = model.distance_layer, model.depth_layer

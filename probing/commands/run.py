@@ -56,7 +56,7 @@ def _run_of(args: argparse.Namespace) -> Run:
         UserError: an encoder cannot be used, or the trees cannot be read, lack tags or offer
             nothing to learn.
     """
-    subjects, trees = subjects_of(args), {}
+    trees = {}
     for part in SETS:
         path = getattr(args, part)
         trees[part] = Trees(path, read_conllu(path), sha256(path))
@@ -66,6 +66,8 @@ def _run_of(args: argparse.Namespace) -> Run:
             for sentence in trees[part].sentences:
                 kept_words(sentence, args.punct)  # needs tags
     settings = settings_of(args)
+    # after the trees, as it may fetch models
+    subjects = subjects_of(args)
     return Run(args.out, subjects, trees, settings, args.seeds, args.punct, args.device)
 
 

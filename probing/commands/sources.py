@@ -55,7 +55,7 @@ class Subject:
         files = [file for one in _PREPARED for file in sorted(data.glob(one))] if data else []
         files += filter(None, models.values())
         return {
-            "place": sha256(self.place),
+            "place": huggingface.identity(self.place),
             "files": [[file.name, sha256(file)] for file in files],
             "text": [*models, self.text.get("moses")],
         }
@@ -86,6 +86,9 @@ def subjects_of(args: argparse.Namespace) -> list[Subject]:
     data = data * len(args.checkpoint) if len(data) == 1 else data
     if len(data) != len(args.checkpoint):
         raise UserError(f"--data has {len(data)} values for {len(args.checkpoint)} of --checkpoint")
+    count = len(args.checkpoint) + len(args.hf)
+    if args.names and len(args.names) != count:
+        raise UserError(f"--names has {len(args.names)} values for {count} encoders")
     for checkpoint in args.checkpoint:
         if not checkpoint.is_file():
             raise UserError(f"--checkpoint {checkpoint} is not a file")
@@ -98,11 +101,10 @@ def subjects_of(args: argparse.Namespace) -> list[Subject]:
         place = locate(name) if name in shipped() else huggingface.folder_of(name)
         sources.append((Path(name).resolve().name, name, place, {}))
     names = args.names or [label for label, *_ in sources]
-    if len(names) != len(sources):
-        raise UserError(f"--names has {len(names)} values for {len(sources)} encoders")
     found = []
     for name, (_, typed, place, how) in zip(names, sources, strict=True):
-        folder = args.out / re.sub(r"[^\w.-]", "-", name).strip(".")
+        part = re.sub(r"[^\w.-]", "-", name).strip(".")
+        folder = args.out / part
         if place.resolve().is_relative_to(folder.resolve()):
             raise UserError(
                 f"--out {args.out} would put results of {name} into the folder that holds {place}: "
@@ -110,7 +112,7 @@ def subjects_of(args: argparse.Namespace) -> list[Subject]:
             )
         found.append(Subject(name, folder, typed, place, how))
         if not args.no_random:
-            fresh = folder.with_name(f"{folder.name}-random")
+            fresh = args.out / f"{part}-random"
             found.append(Subject(f"{name}, random", fresh, typed, place, how, of=name))
     labels = {*BASELINES, *(subject.name for subject in found)}
     # some file systems ignore case

@@ -13,8 +13,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError, out_of_memory, unquoted
@@ -26,13 +28,15 @@ _UNUSED = "pooler"
 """A part of some models that no state depends on; models of other tasks lack its parameters."""
 _SPACES = ("\u2581", "\u0120")
 """Tokens of a lone space in sentencepiece and in byte-level BPE."""
-_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
+_FILES = ("*.json", "*.txt", "*.model", "*.codes", "model*.safetensors")
 """Files of a model on the hub that are fetched: configuration, tokenizer and parameters."""
 _OPTIONS = {"trust_remote_code": False, "attn_implementation": "eager"}
-"""Fetch no code for a model, whatever its configuration says.
+"""Fetch no code for a model, nor a kernel for its attention, whatever its configuration says.
 
 None, the library's default for ``trust_remote_code``, would ask on the terminal for permission.
 """
+_LEAST_PARAMETERS = 1 << 24
+"""Parameters that a configuration may always ask for, however small its folder's files are."""
 _MOST_CHARACTERS = 240
 """Most characters of a reason; some list every valid value."""
 
@@ -42,7 +46,7 @@ class HuggingFaceEncoder:
 
     Args:
         name: folder or name that messages show.
-        identity: hash of its files.
+        identity: identity of its files.
         model: a model from ``AutoModel``; the encoder of an encoder-decoder.
         tokenizer: a fast tokenizer from ``AutoTokenizer``.
     """
@@ -53,7 +57,7 @@ class HuggingFaceEncoder:
         self.module, self._tokenizer = model.float().eval().requires_grad_(False), tokenizer
         self.name, self.identity = name, identity
         self.architecture = str(model.config.model_type)
-        self.max_tokens = _max_tokens(model, tokenizer)
+        self.max_tokens, self._numbers = _max_tokens(model, tokenizer), _numbers(model)
         first = torch.tensor([[number for number, _ in self.tokenize("a")]])
         states = self.states(first, torch.tensor([first.size(1)]))
         self.width = states.size(-1)
@@ -66,12 +70,18 @@ class HuggingFaceEncoder:
         first.
 
         Raises:
-            UserError: the tokenizer fails on the text.
+            UserError: the tokenizer fails on the text or returns a token that the model lacks.
         """
         with _failing(f"--hf {self.name}: its tokenizer fails on {text[:40]!r}"):
             found = self._tokenizer(text, return_offsets_mapping=True, verbose=False)
             numbers, spans = found["input_ids"], found["offset_mapping"]
             names = self._tokenizer.convert_ids_to_tokens(numbers)
+        for number, name in zip(numbers, names, strict=True):
+            if number >= self._numbers:
+                raise UserError(
+                    f"--hf {self.name}: its tokenizer has {str(name)[:40]!r} as number {number}, "
+                    f"its model has no more than {self._numbers:,}; save the two that go together"
+                )
         return [
             (number, (0, 0) if name in _SPACES and text[slice(*span)] != name else span)
             for number, name, span in zip(numbers, names, spans, strict=True)
@@ -82,7 +92,7 @@ class HuggingFaceEncoder:
         """Return the library's ``hidden_states`` of all layers, with padding masked.
 
         Raises:
-            UserError: the model fails, as on a token that it has no embedding of.
+            UserError: the model fails, as on more tokens than it has positions for.
         """
         mask = torch.arange(tokens.size(1)) < lengths.unsqueeze(1)
         device = self.module.device
@@ -156,6 +166,7 @@ def from_hugging_face(
     with _failing(f"--hf {name} cannot be used"), _without_network():
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         config = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        _check_size(name, folder, config)
         if random:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
@@ -177,7 +188,40 @@ def from_hugging_face(
             )
         if model.config.is_encoder_decoder:
             model = model.get_encoder()
-    return HuggingFaceEncoder(name, sha256(folder), model, tokenizer)
+        return HuggingFaceEncoder(name, identity(folder), model, tokenizer)
+
+
+def identity(folder: Path) -> str:
+    """Return the hash of a folder's files, or the commit of a model in the hub's cache."""
+    # the cache has a folder for each commit
+    return folder.name if folder.parent.name == "snapshots" else sha256(folder)
+
+
+def _check_size(name: str, folder: Path, config: Any) -> None:
+    """Check that a configuration asks for no more parameters than the folder's files have bytes.
+
+    Raises:
+        UserError: it asks for more, and for more than ``_LEAST_PARAMETERS``.
+    """
+    held = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    most, asked = max(held, _LEAST_PARAMETERS), 0
+
+    def count(module: nn.Module, key: str, parameter: Tensor) -> None:
+        nonlocal asked
+        asked += parameter.numel()
+        # stop at the first excess: building further layers takes memory, too
+        if asked > most:
+            raise UserError(
+                f"--hf {name} cannot be used: its config.json asks for more parameters than the "
+                f"{held:,} bytes of its safetensors files hold; save the two that go together"
+            )
+
+    watching = register_module_parameter_registration_hook(count)
+    try:
+        with torch.device("meta"):
+            library().AutoModel.from_config(config, **_OPTIONS)
+    finally:
+        watching.remove()
 
 
 @contextmanager
@@ -200,3 +244,12 @@ def _max_tokens(model: nn.Module, tokenizer: Any) -> int:
             used = 0 if table.padding_idx is None else table.padding_idx + 1
             places = min(places, table.num_embeddings - used)
     return int(min(tokenizer.model_max_length, places))
+
+
+def _numbers(model: Any) -> int:
+    """Return the size of the model's embedding table; without one, the largest int32."""
+    try:
+        table = model.get_input_embeddings()
+    except (NotImplementedError, AttributeError):
+        table = None
+    return int(getattr(table, "num_embeddings", np.iinfo(np.int32).max))

@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -77,12 +78,14 @@ def by_hyptrans(args: argparse.Namespace) -> None:
             counter.update(tokens[0])
             if counter.updates == args.updates:
                 counter.show()
+                shutil.rmtree(out)
                 os._exit(0)
 
     vars(run).update(collate=counted, Progress=Count)
     with tempfile.TemporaryDirectory() as out:
-        words = ["train", str(args.data), "--out", f"{out}/run", *_flags(args, args.updates + 1)]
-        main([*words, "--device", "cpu", "--validate-interval-updates", "1000000"])
+        words = ["train", str(args.data), "--out", f"{out}/run", *_flags(args)]
+        # only an error lets it return
+        sys.exit(main([*words, "--device", "cpu", "--validate-interval-updates", "1000000"]))
 
 
 def by_fairseq(args: argparse.Namespace) -> None:
@@ -107,12 +110,13 @@ def by_fairseq(args: argparse.Namespace) -> None:
     words = ["fairseq-train", str(args.data / "data-bin"), "--user-dir", "hyptrans", "--cpu"]
     words += ["--optimizer", "adam", "--criterion", args.criterion, "--num-workers", "0"]
     words += ["--total-num-update", "3000", "--no-save", "--log-format", "simple"]
-    sys.argv = [*words, "--adam-betas", "(0.9, 0.98)", *_flags(args, args.updates + 1)]
+    sys.argv = [*words, "--adam-betas", "(0.9, 0.98)", *_flags(args)]
     cli_main()
 
 
-def _flags(args: argparse.Namespace, updates: int) -> list[str]:
-    flags = {"arch": args.archs, "max-tokens": args.max_tokens, "max-update": updates, **SHARED}
+def _flags(args: argparse.Namespace) -> list[str]:
+    flags = {"arch": args.archs, "max-tokens": args.max_tokens, **SHARED}
+    flags["max-update"] = args.updates + 1
     return [str(word) for name, value in flags.items() for word in (f"--{name}", value)]
 
 
@@ -156,7 +160,8 @@ def _turn(args: argparse.Namespace, arch: str, door: str) -> tuple[float, float]
     variables = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True)
     if done.returncode:
-        raise UserError(f"{door}: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
+        said = (done.stderr or done.stdout).strip().rpartition("\n")[2]
+        raise UserError(f"{door}: {said or f'exit status {done.returncode}'}")
     rate, peak = json.loads(done.stdout.splitlines()[-1])
     say(f"{arch} by {door}: {rate:,.0f} tokens a second, {peak:,.0f} MiB")
     return rate, peak

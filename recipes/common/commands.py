@@ -17,7 +17,7 @@ from hyptrans.support.files import take_lock
 ROOT = Path(__file__).resolve().parents[2]
 """The repository's root, the working directory of all recipes."""
 DATA_VARIABLE = "HYPTRANS_DATA"
-THREADS = os.environ.get("OMP_NUM_THREADS", "1")
+THREADS = os.environ.get("OMP_NUM_THREADS") or "1"
 """CPU threads of each command."""
 # fairseq writes a million as 1e+06
 NUMBER = r"(\d[\d.]*(?:e[+-]?\d+)?|inf|nan)"

@@ -83,8 +83,11 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = []
     for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         try:
-            lines.append(dict(json.loads(text)))
-        except (ValueError, TypeError) as error:
+            line = json.loads(text)
+            if not isinstance(line, dict):
+                raise ValueError("another value")
+            lines.append(line)
+        except ValueError as error:
             where = f"{path}, line {len(lines) + 1}"
             raise UserError(f"{where} is not a JSON object: correct or remove it") from error
     return lines

@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = options.recipe_parser(HERE, __doc__, "--data ~/multi30k --out ~/study")
     options.add_data(parser, multi30k.CONTENTS, name=multi30k.HERE.name)
     args = parser.parse_args(argv)
-    lost = {"valid_perplexity": None, "threads": int(THREADS)}
+    lost = {"valid_perplexity": None, "threads": int(THREADS.partition(",")[0])}
 
     def begin(training: Training) -> tuple[Run, Step]:
         run, files = _run_of(training, args.out), multi30k.files(args.data)

@@ -107,6 +107,8 @@ def forest(found: Results) -> str:
     by_tree = of[of.map(len) == len(TREE_SEEDS)].map(statistics.fmean)
     p: dict[tuple[str, str], float] = {}
     shown = [x for x in itertools.product(FOREST_CELLS, FOREST_MODELS) if x in by_tree]
+    if not shown:
+        return ""
     for cell, model in shown:
         twin = GRID.twin(found, cell)
         if model != twin and (cell, twin) in by_tree:

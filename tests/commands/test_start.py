@@ -17,6 +17,8 @@ LINES = [
     ["export", "nope.pt", "--out", "out"],
     ["average", "nope.pt", "nope2.pt", "--out", "out.pt"],
     ["score", "nope", "nope2"],
+    *(["probe", "run", "--steps", "0"], ["probe", "geometry", "--oops"]),
+    ["probe", "annotate", "--oops"],
 ]
 
 

@@ -76,7 +76,7 @@ def test_a_line_that_is_too_long_is_left_out_and_told(model, texts, capsys, monk
 @pytest.mark.parametrize(
     ("words", "data", "message"),
     [
-        (["nowhere-at-all"], b"", "error: nowhere-at-all is neither a file or folder"),
+        (["nowhere-at-all"], b"", "error: nowhere-at-all is neither a file nor a folder"),
         (
             ["MODEL", "--n-best", "7"],
             b"a\n",

@@ -144,6 +144,48 @@ def test_kept_texts_stay_until_they_are_replaced(tmp_path, run, reference):
     assert tree(out) == expected
 
 
+@pytest.mark.parametrize("stopped", [True, False], ids=["stopped", "kept"])
+def test_a_refused_run_loses_no_text_of_an_earlier_one(
+    stopped, tmp_path, run, reference, monkeypatch
+):
+    words, expected = reference
+    out = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        if stopped:
+            patch.setattr(indexed, "write", full_disk)
+        assert run("text", *words, "--keep-intermediate", "--out", out)[0] == 2 * stopped
+    made = tree(out / "intermediate")
+    (tmp_path / "empty.en").touch()
+    other = [*words, "--train", tmp_path / "empty.en", tmp_path / "empty.en"]
+    options = [] if stopped else ["--overwrite"]
+    assert "empty" in error_of(run("text", *other, *options, "--out", out))
+    assert tree(out / "intermediate").keys() >= made.keys() - {"steps/read train.json"}
+    assert run("text", *words, *options, "--out", out)[0] == 0
+    assert tree(out) == expected
+
+
+def test_a_kill_before_the_clean_up_leaves_nothing_behind_the_next_run(tmp_path, run, reference):
+    words, expected = reference
+    out = tmp_path / "out"
+    assert run("text", *words, "--keep-intermediate", "--out", out)[0] == 0
+    path = out / "manifest.json"
+    path.write_bytes(expected["manifest.json"])
+    assert (out / "intermediate").is_dir()
+    assert "finished already" in run("text", *words, "--out", out)[1]
+    assert tree(out) == expected
+
+
+def test_input_that_would_be_replaced_is_refused_and_stays(tmp_path, run, reference):
+    words, _ = reference
+    out = tmp_path / "out"
+    assert run("text", *words, "--keep-intermediate", "--out", out)[0] == 0
+    before = tree(out)
+    own = [out / f"intermediate/clean/train.{lang}" for lang in ("en", "de")]
+    message = error_of(run("text", *words, "--train", *own, "--out", out, "--overwrite"))
+    assert f"{own[0]} is input, and {out / 'intermediate'} will be replaced" in message
+    assert tree(out) == before
+
+
 def test_second_run_in_the_same_folder_is_refused(tmp_path, run, reference, monkeypatch):
     words, _ = reference
     out = tmp_path / "out"

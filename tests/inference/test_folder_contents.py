@@ -195,5 +195,5 @@ def test_a_place_that_is_nothing_is_named(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here").mkdir()
     said = re.escape(name or "an empty name")
-    with pytest.raises(UserError, match=f"{said} is neither a file or folder.*nor a repository"):
+    with pytest.raises(UserError, match=f"{said} is neither a file nor a folder.*nor a repository"):
         hyptrans.load(name)

@@ -49,7 +49,7 @@ SIZES = {"embed_dim": 128, "ffn_embed_dim": 512, "layers": 1, "attention_heads":
 WIDE = {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in SIZES.items()}
 
 
-# graphs for ONNX Runtime are made of the others in tests/inference/onnx
+# graphs for ONNX Runtime are made of the others in tests/inference/test_onnx.py
 def test_a_model_of_real_size_is_exported_for_any_batch_and_length():
     words, arch = dictionary(8000), "hybonet_tiny"
     model = CORE[arch].build(configuration(arch, WIDE), words, words).eval()

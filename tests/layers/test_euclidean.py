@@ -3,9 +3,7 @@
 import pytest
 import torch
 
-from hyptrans.layers.euclidean import (
-    DotProductAttention,
-)
+from hyptrans.layers.euclidean import DotProductAttention
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

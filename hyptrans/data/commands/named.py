@@ -21,6 +21,7 @@ class Named:
     """A named data set.
 
     Attributes:
+        name: its command's name.
         languages: its default source and target; the other direction works too.
         sizes: default vocabulary size by kind of subwords.
         urls: what to download by default.
@@ -29,6 +30,7 @@ class Named:
         plan: what happens to its sets, unless the text stays raw.
     """
 
+    name: str
     languages: tuple[str, str]
     sizes: Mapping[str, int]
     urls: Sequence[str]
@@ -54,7 +56,7 @@ class Named:
         Raises:
             UserError: options are wrong; one sentence lists all problems.
         """
-        check(args, self.sizes, list(self._problems(args)))
+        check(args, self.name, self.sizes, list(self._problems(args)))
         sides = (("src", args.source_lang), ("ref", args.target_lang))
         files = {
             name: [[stem.format(side=side, lang=lang) for side, lang in sides] for stem in stems]

@@ -53,13 +53,16 @@ def _language(text: str) -> str:
     return text.replace("-", "_")
 
 
-def check(args: argparse.Namespace, sizes: Mapping[str, int], problems: Sequence[str]) -> None:
+def check(
+    args: argparse.Namespace, name: str, sizes: Mapping[str, int], problems: Sequence[str]
+) -> None:
     """Check the shared options and fill in their defaults.
 
-    ``args`` also receives ``command``, the options that change the output, as they are typed.
+    ``args`` also receives ``command``: its name and the options that change the output, as typed.
 
     Args:
         args: the parsed options.
+        name: the command's name.
         sizes: as for :func:`add_shared_arguments`.
         problems: those found before, a sentence each.
 
@@ -67,7 +70,7 @@ def check(args: argparse.Namespace, sizes: Mapping[str, int], problems: Sequence
         UserError: there are problems; one sentence lists them all.
     """
     found = list(problems)
-    command = list(_words(args))
+    command = [name, *_words(args)]
     args.bpe = args.bpe or ("sentencepiece" if args.raw_text else "subword-nmt")
     if args.bpe == WORDS and args.vocab_size is not None:
         found.append(f"--vocab-size goes with subwords, not with --bpe {WORDS}")

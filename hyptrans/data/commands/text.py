@@ -56,7 +56,7 @@ def main(args: argparse.Namespace) -> None:
     """
     given: Given = {name: getattr(args, name) for name in _SETS}
     words = args.bpe == WORDS
-    check(args, _SIZES, [*_wrong_languages(args, given), *_wrong_options(args, given)])
+    check(args, "text", _SIZES, [*_wrong_languages(args, given), *_wrong_options(args, given)])
     files = [Path(path) for pairs in given.values() for pair in pairs for path in pair]
     if args.hub and Path(args.hub).exists():
         files = [Path(args.hub)]

@@ -12,6 +12,7 @@ _CORPORA = ("europarl-v7", "commoncrawl", "news-commentary-v12")
 _TRAIN = {"normalize": True, "tokenize": True, "aggressive": True}
 _TEST = {"straight_apostrophe": True, "tokenize": True, "aggressive": True}
 _WMT14 = Named(
+    name="wmt14",
     languages=("en", "de"),
     sizes={"subword-nmt": 40000, "sentencepiece": 32000},
     urls=(

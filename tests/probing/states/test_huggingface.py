@@ -114,7 +114,9 @@ def test_a_name_is_found_in_the_cache(tmp_path, monkeypatch):
     (place / "refs" / "main").write_text("5" * 40)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    assert folder_of("someone/small") == place / "snapshots" / ("5" * 40)
+    folder = folder_of("someone/small")
+    assert folder == place / "snapshots" / ("5" * 40)
+    assert from_hugging_face(folder).identity == "5" * 40
     with pytest.raises(UserError, match=r"--hf someone/other is neither a folder nor a model"):
         folder_of("someone/other")
 
@@ -163,8 +165,35 @@ def test_code_that_a_model_brings_is_not_run(tmp_path, monkeypatch, random):
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.parametrize("random", [False, True])
+def test_a_configuration_that_asks_for_more_than_the_parameters_is_refused(tmp_path, random):
+    helper.save(tmp_path / "m")
+    # a handful of such layers is too much
+    size = {"num_hidden_layers": 10**9, "hidden_size": 512, "intermediate_size": 2048}
+    change(tmp_path / "m" / "config.json", **size)
+    with pytest.raises(UserError, match=r"--hf .*m cannot be used: its config.json asks for more"):
+        from_hugging_face(tmp_path / "m", random=random)
+
+
 def change(file, **settings):
     file.write_text(json.dumps(json.loads(file.read_text()) | settings))
+
+
+def test_a_folder_without_parameters_has_a_limit_too(tmp_path):
+    helper.save(tmp_path / "m")
+    (tmp_path / "m" / "model.safetensors").unlink()
+    assert from_hugging_face(tmp_path / "m", random=True).width == 16
+    change(tmp_path / "m" / "config.json", vocab_size=2_000_000)
+    with pytest.raises(UserError, match=r"--hf .*m cannot be used: its config.json asks for more"):
+        from_hugging_face(tmp_path / "m", random=True)
+
+
+@pytest.mark.parametrize("random", [False, True])
+def test_attention_is_the_plain_one_whatever_the_configuration_says(tmp_path, random):
+    helper.save(tmp_path / "m")
+    change(tmp_path / "m" / "config.json", _attn_implementation="sdpa")
+    encoder = from_hugging_face(tmp_path / "m", random=random)
+    assert encoder.module.config._attn_implementation == "eager"
 
 
 def test_nothing_is_fetched_for_a_folder(tmp_path, monkeypatch):
@@ -188,6 +217,7 @@ def test_nothing_is_fetched_for_a_folder(tmp_path, monkeypatch):
     [
         ("config.json", {"num_attention_heads": 0}, "zero"),
         ("config.json", {"hidden_act": "nope"}, "KeyError: .nope"),
+        ("tokenizer_config.json", {"model_max_length": "512"}, "TypeError"),
         ("tokenizer.json", {"model": {"type": "Unigram", "unk_id": 9, "vocab": []}}, "Vocab"),
     ],
 )
@@ -207,16 +237,16 @@ def test_a_tokenizer_that_fails_on_a_word_is_told(tmp_path):
         encoder.tokenize("dog")
 
 
-def test_a_piece_that_the_model_has_no_row_for_is_told(tmp_path):
+@pytest.mark.parametrize("number", [60, 10**9, 2**32 - 1])
+def test_pieces_that_the_model_has_no_row_for_are_told(tmp_path, number):
     helper.save(tmp_path / "m")
     file = tmp_path / "m" / "tokenizer.json"
     model = json.loads(file.read_text())["model"]
-    model["vocab"]["dog"] = 10**9
+    model["vocab"]["dog"] = number
     change(file, model=model)
     encoder = from_hugging_face(tmp_path / "m")
-    trees = write_conllu(tmp_path / "t.conllu", ["dog"])
-    with pytest.raises(UserError, match=r"--hf .*m gives no states .* \(IndexError: index out"):
-        extract(encoder, read_conllu(trees), tmp_path / "s.npy", trees=trees)
+    with pytest.raises(UserError, match=f"has 'dog' as number {number}, its model has no more"):
+        encoder.tokenize("dog")
 
 
 def test_padding_needs_no_row_of_its_own(tmp_path):
