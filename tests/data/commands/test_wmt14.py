@@ -1,7 +1,10 @@
+import re
+
 import pytest
 
 from hyptrans.data import subwords
-from tests.data.conftest import encoded, make_sentences, manifest_of, write
+from hyptrans.data.commands.wmt14 import _WMT14
+from tests.data.conftest import encoded, error_of, make_sentences, manifest_of, tree, write
 
 SMALL = ["--vocab-size", 80, "--workers", 1]
 CORPORA = ("europarl-v7", "commoncrawl", "news-commentary-v12")
@@ -79,11 +82,26 @@ def test_sets_and_steps_are_those_of_the_script(tmp_path, run, original):
 
 
 def test_the_other_direction_has_the_german_source(tmp_path, run, original):
+    # the sentences of a source and of a reference of one language differ
+    source = original / "dev/newstest2014-deen-src.de.sgm"
+    marked = re.sub(r">([^<>]+)</seg>", r">Quelle: \1</seg>", source.read_text())
+    source.write_text(marked)
     out = tmp_path / "out"
     assert run("wmt14", "--raw", original, "--out", out, *SMALL, "--source-lang", "de")[0] == 0
-    expected = (original / "dev/newstest2014-deen-src.de.sgm").read_text()
-    for line in (out / "raw/test.de").read_text().splitlines():
-        assert f">{line}</seg>" in expected
+    lines = (out / "raw/test.de").read_text().splitlines()
+    assert len(lines) == 14
+    assert all(line.startswith("Quelle: ") for line in lines)
+
+
+def test_a_finished_folder_of_another_command_is_refused(tmp_path, run, original, monkeypatch):
+    out = tmp_path / "out"
+    words = ["--raw", original, "--out", out, *SMALL]
+    assert run("wmt14", *words)[0] == 0
+    before = tree(out)
+    # the same options and inputs, under another command's name
+    monkeypatch.setitem(vars(_WMT14), "name", "iwslt14")
+    assert "is finished, with other options or input" in error_of(run("wmt14", *words))
+    assert tree(out) == before
 
 
 def test_raw_text_skips_the_moses_steps(tmp_path, run, original):
