@@ -100,7 +100,7 @@ def test_a_trained_model_in_8_bits_still_translates(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arch", ["hybonet_plus", "hypformer", "euclidean_prenorm"])
+@pytest.mark.parametrize("arch", ARCHS)
 def test_weights_of_eight_bits_are_smaller_and_near(graphs_of, texts, arch):
     whole, small = graphs_of(arch), graphs_of(arch, "int8")
     sizes = [sum(path.stat().st_size for path in one.glob("*.onnx")) for one in (whole, small)]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import onnx
 import torch
 from torch import Tensor, nn
 from torch.export import Dim
@@ -173,8 +174,17 @@ def _export(
 def _quantize(path: Path) -> None:
     """Round the matrices of products to 8 bits, with a scale for each column, in place."""
     quantization = require("onnxruntime.quantization", "onnx")
+    graph = onnx.load(path).graph
+    # onnxruntime computes no product with a stack of matrices that has a scale for each column
+    stacks = {one.name for one in graph.initializer if len(one.dims) > 2}
+    left_out = [node.name for node in graph.node if not stacks.isdisjoint(node.input)]
     whole = path.with_suffix(".whole")
     path.rename(whole)
-    products = ["MatMul", "Gemm"]
-    quantization.quantize_dynamic(whole, path, op_types_to_quantize=products, per_channel=True)
+    quantization.quantize_dynamic(
+        whole,
+        path,
+        op_types_to_quantize=["MatMul", "Gemm"],
+        nodes_to_exclude=left_out,
+        per_channel=True,
+    )
     whole.unlink()
