@@ -52,7 +52,7 @@ def test_every_picture_of_a_page_is_there(page):
 
 
 @pytest.mark.parametrize("theme", ["cover", "cover-dark"])
-def test_the_cover_shows_every_final_training_on_cogs(theme):
+def test_cover_picture_shows_every_final_cogs_training(theme):
     records = [json.loads(line) for line in (ROOT / RECORDS).read_text().splitlines()]
     finals = [line for line in records if line["stage"] == "final" and line["exact"]]
     drawn = (ROOT / "docs" / "pictures" / f"{theme}.svg").read_text(encoding="utf-8")
@@ -62,7 +62,7 @@ def test_the_cover_shows_every_final_training_on_cogs(theme):
     assert len(re.findall(r">(?:A|dog|runs|across|the|street)</text>", drawn)) == words
 
 
-def test_pages_of_the_site_link_to_nothing_outside_of_it():
+def test_site_pages_link_only_within_the_site():
     docs = ROOT / "docs"
     for page in docs.glob("*.md"):
         for link in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
@@ -75,7 +75,7 @@ def test_every_page_is_in_the_navigation():
     assert listed == {path.name for path in (ROOT / "docs").glob("*.md")}
 
 
-def test_the_first_example_prints_what_stands_below_it(monkeypatch):
+def test_first_example_prints_the_documented_output(monkeypatch):
     monkeypatch.chdir(ROOT)
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     block = text.partition("<!-- example: begin -->")[2].partition("<!-- example: end -->")[0]
@@ -90,7 +90,7 @@ def test_the_first_example_prints_what_stands_below_it(monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_site_is_built_without_a_warning(tmp_path):
+def test_site_builds_without_warnings(tmp_path):
     if importlib.util.find_spec("mkdocs") is None:
         pytest.skip("mkdocs is not installed")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]

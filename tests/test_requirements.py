@@ -88,7 +88,7 @@ def test_every_import_is_declared():
     assert {name: path for name, path in found.items() if name not in known} == {}
 
 
-def test_what_users_run_imports_nothing_that_only_developers_install():
+def test_package_imports_no_developer_dependency():
     known = BROUGHT.keys() | ALONE | of_users() | OF_TORCH
     found = imported(*USED)
     assert {name: path for name, path in found.items() if name not in known} == {}
@@ -101,7 +101,7 @@ def test_everything_declared_is_imported():
 
 
 @pytest.mark.parametrize(("package", "by"), BROUGHT.items())
-def test_packages_that_are_not_declared_are_brought_by_one_that_is(package, by):
+def test_undeclared_packages_come_with_a_declared_one(package, by):
     lines = metadata.requires(by) or []
     assert package in {canonicalize_name(Requirement(line).name) for line in lines}
     assert by in set().union(*declared().values())

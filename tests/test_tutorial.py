@@ -13,7 +13,7 @@ NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
 @pytest.mark.slow
-def test_the_notebook_prints_and_draws_what_it_shows(tmp_path, monkeypatch):
+def test_notebook_reproduces_its_output(tmp_path, monkeypatch):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     from matplotlib import pyplot

@@ -34,7 +34,7 @@ def systems(tmp_path):
     return made
 
 
-def test_a_difference_is_found_where_there_is_one(systems):
+def test_compare_finds_a_real_difference(systems):
     found = {
         c.metric: c for c in significance.compare(systems["far"], systems["near"], systems["ref"])
     }
@@ -66,7 +66,7 @@ NOTHING_TO_FIND = {
 
 
 @pytest.mark.parametrize("case", NOTHING_TO_FIND)
-def test_p_is_1_where_no_choice_of_sentences_makes_a_difference(case):
+def test_p_is_1_if_no_resample_makes_a_difference(case):
     first, second, references = NOTHING_TO_FIND[case]
     for samples in (7, 1000):
         found = significance.compare(first, second, references, samples=samples)
@@ -85,11 +85,11 @@ CHINESE = (["\u6211\u559c\u6b22\u5927\u732b\u3002"], ["\u6211\u559c\u6b22\u5927\
         *(("de", "13a"), ("", "13a"), ("txt", "13a"), ("qtv", "13a")),
     ],
 )
-def test_tokenizers_are_those_of_the_target_language(language, tokenizer):
+def test_score_takes_the_tokenizer_of_the_target_language(language, tokenizer):
     assert scores.tokenizer_for(language) == tokenizer
 
 
-def test_bleu_of_chinese_is_that_of_its_characters():
+def test_chinese_bleu_counts_characters():
     translations, references = CHINESE
     assert scores.bleu(translations, references).value == 0
     found = scores.bleu(translations, references, tokenize="zh")
@@ -110,7 +110,7 @@ def test_bleu_of_chinese_is_that_of_its_characters():
     ],
 )
 @pytest.mark.parametrize("command", ["score", "compare"])
-def test_commands_take_the_tokenizer_of_the_references_ending(
+def test_file_ending_of_the_references_chooses_the_tokenizer(
     tmp_path, capsys, command, name, options, tokenizer
 ):
     files = [tmp_path / "a.out", tmp_path / name]
@@ -135,7 +135,7 @@ class Parrot:
         return [[SimpleNamespace(text=CHINESE[0][0])] for _ in lines]
 
 
-def test_a_model_card_counts_bleu_of_its_target_language(tmp_path):
+def test_model_card_uses_the_tokenizer_of_its_target_language(tmp_path):
     (tmp_path / "test.en").write_text("I like big dogs.\n")
     (tmp_path / "test.zh").write_text(f"{CHINESE[1][0]}\n")
     found = export._scores(Parrot(), tmp_path / "test.en", tmp_path / "test.zh", beam=1)
@@ -145,7 +145,7 @@ def test_a_model_card_counts_bleu_of_its_target_language(tmp_path):
 
 
 @pytest.mark.parametrize("language", ["ja", "ko"])
-def test_a_tokenizer_that_is_not_installed_is_named_with_its_extra(tmp_path, capsys, language):
+def test_error_names_the_extra_of_a_missing_tokenizer(tmp_path, capsys, language):
     for name in ("out", f"ref.{language}"):
         (tmp_path / name).write_text("\u306d\u3053\n")
     words = [str(tmp_path / "out"), str(tmp_path / f"ref.{language}")]
@@ -204,7 +204,7 @@ def test_compare_prints_a_table_with_signatures(systems, tmp_path, capsys, monke
         (["near", "late", "ref"], "late has no translation (D- line) of sentence 0"),
     ],
 )
-def test_bad_files_are_told_in_one_sentence(systems, tmp_path, monkeypatch, capsys, words, message):
+def test_bad_files_give_one_sentence_errors(systems, tmp_path, monkeypatch, capsys, words, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "short").write_text("one\n")
     (tmp_path / "empty").write_text("")
@@ -218,7 +218,7 @@ def test_bad_files_are_told_in_one_sentence(systems, tmp_path, monkeypatch, caps
 @pytest.mark.parametrize(
     "cut", ["D-", "D-1", "D-1\t", "D-1\t-0.", "D-x\t-0.1\ta", f"D-{'9' * 5000}\t1\ta"]
 )
-def test_a_cut_line_of_fairseq_generate_is_told(tmp_path, cut):
+def test_error_reports_a_truncated_fairseq_generate_line(tmp_path, cut):
     path = tmp_path / "cut.out"
     path.write_text(f"S-0\ta\nD-0\t-0.1\tb\nS-1\tc\n{cut}")
     message = r"cut\.out, line 4 is not a whole D- line of fairseq-generate"
@@ -228,7 +228,7 @@ def test_a_cut_line_of_fairseq_generate_is_told(tmp_path, cut):
         scores.detokenized(path)
 
 
-def test_lines_that_look_like_fairseqs_are_translations(tmp_path):
+def test_lines_that_resemble_fairseq_output_are_translations(tmp_path):
     lines = ["D-Day\twas long ago.", "D-", "S-Bahn\t", "H-\tx", "a D-0\t1\tb"]
     path = tmp_path / "plain.out"
     path.write_text("\n".join(lines) + "\n")

@@ -8,7 +8,7 @@ from hyptrans.inference.beams import best_of
 
 @pytest.mark.parametrize("size", [3, 64, 1000])
 @pytest.mark.parametrize("count", [1, 2, 10, 1000])
-def test_the_best_of_a_row_are_those_of_a_full_sort(size, count):
+def test_top_candidates_match_a_full_sort(size, count):
     count = min(count, size)
     scores = np.random.default_rng(size).normal(size=(7, size)).astype(np.float32)
     scores[3], scores[4, : size - 1] = -np.inf, np.nan

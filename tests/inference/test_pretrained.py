@@ -37,7 +37,9 @@ def facts(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("kernels", ["numba", "eager"])
 @pytest.mark.parametrize("name", shipped())
-def test_its_scores_are_those_of_its_card_on_both_backends(name, kernels, test_set, monkeypatch):
+def test_bundled_model_reaches_its_cards_scores_on_both_backends(
+    name, kernels, test_set, monkeypatch
+):
     monkeypatch.setattr(backend, "CHOSEN", kernels)
     source, target = name.split("-")[1:]
     known = facts(name)
@@ -51,7 +53,7 @@ def test_its_scores_are_those_of_its_card_on_both_backends(name, kernels, test_s
 
 
 @pytest.mark.parametrize("name", shipped())
-def test_a_model_of_the_package_is_small_and_says_where_it_is_from(name):
+def test_bundled_model_is_small_and_names_its_origin(name):
     sizes = [path.stat().st_size for path in (SHIPPED / name).iterdir()]
     assert sum(sizes) <= 4_000_000
     known = facts(name)
@@ -65,7 +67,7 @@ def test_a_model_of_the_package_is_small_and_says_where_it_is_from(name):
 
 
 @pytest.mark.slow
-def test_the_wheel_brings_it(tmp_path):
+def test_wheel_contains_the_bundled_model(tmp_path):
     source, site = tmp_path / "source", tmp_path / "site"
     # building leaves files beside the source
     subprocess.run(["git", "clone", "--quiet", ROOT, source], check=True)

@@ -54,7 +54,7 @@ def own(models, source, *, prefix=None, **options):
 
 
 @pytest.mark.parametrize("arch", NAMES)
-def test_beams_of_every_architecture(arch):
+def test_beam_search_matches_fairseq_for_every_architecture(arch):
     words = dictionary()
     theirs, ours = pair(arch, words)
     wanted = oracle([theirs], words, sources(words), beam_size=4)
@@ -75,21 +75,21 @@ def test_beams_of_every_architecture(arch):
         ({"beam_size": 4, "temperature": 2.0}, {"beam": 4, "temperature": 2.0}),
     ],
 )
-def test_options(asked, given):
+def test_search_options_match_fairseq(asked, given):
     words = dictionary()
     theirs, ours = pair("hybonet_tiny", words)
     assert own([ours], sources(words), **given) == oracle([theirs], words, sources(words), **asked)
 
 
 @pytest.mark.parametrize("symbols", [1, 2, 4])
-def test_beams_wider_than_the_dictionary(symbols):
+def test_beams_may_be_wider_than_the_dictionary(symbols):
     words = dictionary(symbols)
     theirs, ours = pair("sphere_tiny", words)
     wanted = oracle([theirs], words, sources(words), beam_size=6)
     assert own([ours], sources(words), beam=6) == wanted
 
 
-def test_a_prefix_of_each_sentence():
+def test_each_sentence_may_have_its_own_prefix():
     words = dictionary()
     theirs, ours = pair("hybonet_tiny", words)
     # of three tokens, of none, of one; the fourth is a whole translation
@@ -103,7 +103,7 @@ def test_a_prefix_of_each_sentence():
     assert found[0][0][0][:3] == [4, 9, 5]
 
 
-def test_an_ensemble_of_architectures():
+def test_ensembles_may_mix_architectures():
     words = dictionary()
     models = [pair(arch, words, seed) for seed, arch in enumerate(("hvt_tiny", TWINS[1]))]
     theirs, ours = zip(*models, strict=True)
@@ -112,7 +112,7 @@ def test_an_ensemble_of_architectures():
     assert wanted != oracle([theirs[0]], words, sources(words), beam_size=4)
 
 
-def test_what_cannot_be_found_is_told():
+def test_error_reports_an_impossible_search():
     words = dictionary()
     _, ours = pair("hybonet_tiny", words)
     with pytest.raises(UserError, match="cannot have at least 13 and at most 12 tokens"):
@@ -123,7 +123,7 @@ def test_what_cannot_be_found_is_told():
 
 
 @pytest.mark.parametrize(("symbols", "seed"), [(1, 0), (3, 1), (6, 0)])
-def test_places_without_a_hypothesis_are_remembered_where_nothing_ends(symbols, seed):
+def test_search_handles_empty_beam_slots(symbols, seed):
     words = dictionary(symbols)
     both = pair("euclidean_tiny", words, seed)
     unlikely = torch.zeros(len(words))

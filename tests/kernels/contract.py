@@ -68,7 +68,7 @@ class KernelContract:
 
     @pytest.mark.parametrize("size", [1e-20, 1e-4, 1e4])
     @pytest.mark.parametrize("name", CASES)
-    def test_extreme_sizes(self, name, size, monkeypatch):
+    def test_kernels_handle_extreme_sizes(self, name, size, monkeypatch):
         if name.startswith("residual") and size >= 1e2:
             pytest.skip("at the clamp beta's gradient is a thousandth of its terms")
         case = CASES[name](Draw(torch.float32, shape=(5, 8), width=6))
@@ -83,7 +83,7 @@ class KernelContract:
             torch.testing.assert_close(ours, expected, rtol=0, atol=tolerance * scale)
 
     @pytest.mark.parametrize("name", CASES)
-    def test_nan_is_not_hidden_and_stays_in_its_row(self, name, monkeypatch):
+    def test_nan_propagates_only_within_its_row(self, name, monkeypatch):
         function, operands, _ = CASES[name](Draw(torch.float32, shape=(4, 3), width=6))
         rows = operands[0].contiguous()
         rows.view(-1, rows.size(-1))[[2, 5], [0, 3]] = torch.nan
@@ -97,7 +97,7 @@ class KernelContract:
             assert torch.equal(got.isnan().any(-1), wanted.isnan().any(-1))
 
     @pytest.mark.parametrize("name", WITH_GRADIENTS)
-    def test_inputs_and_gradients_may_lie_anyhow_in_memory(self, name, rng):
+    def test_inputs_and_gradients_may_have_any_memory_layout(self, name, rng):
         function, operands, _ = CASES[name](Draw(shape=(6, 4), width=6))
         wide = torch.zeros(*operands[0].shape, 2, dtype=torch.float64)
         wide[..., 1] = operands[0]
@@ -110,7 +110,7 @@ class KernelContract:
         assert all(map(torch.equal, *found))
 
     @pytest.mark.parametrize("name", WITH_GRADIENTS)
-    def test_a_gradient_may_be_written_over_without_harm_to_another(self, name, monkeypatch):
+    def test_gradients_do_not_share_memory(self, name, monkeypatch):
         found = results_of(CASES[name](Draw(shape=(6, 4), width=6)), self.kernels, monkeypatch)
         for i, one in enumerate(found):
             others = [x.clone() for x in found[:i] + found[i + 1 :]]
@@ -118,7 +118,7 @@ class KernelContract:
             assert all(map(torch.equal, found[:i] + found[i + 1 :], others))
 
     @pytest.mark.parametrize("name", CASES)
-    def test_a_second_run_does_not_differ_in_a_bit(self, name, monkeypatch):
+    def test_a_second_run_is_bitwise_identical(self, name, monkeypatch):
         case = CASES[name](Draw(torch.float32, shape=(30, 100), width=6))
         first, second = (results_of(case, self.kernels, monkeypatch) for _ in range(2))
         assert all(map(torch.equal, first, second))
@@ -139,7 +139,7 @@ class KernelContract:
         made = from_linear(z[:, None, None], torch.tensor([radius]), c=1.0)
         assert lorentz.violation(made).max() < 2e-6
 
-    def test_a_space_like_sum_is_scaled_as_by_the_formula(self, rng, monkeypatch):
+    def test_a_spacelike_sum_is_scaled_by_the_formula(self, rng, monkeypatch):
         v = numbers(rng, 50, 6, dtype=torch.float32)
         v[:, 0] = v[:, 1:].norm(dim=-1) * 0.999
         made = []
@@ -154,7 +154,7 @@ class KernelContract:
             torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-4 * size)
 
     @pytest.mark.parametrize("odd", ["z", "log_scale", "residual"])
-    def test_inputs_of_two_dtypes_meet_in_the_longer_one(self, odd, rng):
+    def test_mixed_dtypes_promote_to_the_wider_one(self, odd, rng):
         given = {"z": numbers(rng, 300, 1, 1, 8), "log_scale": numbers(rng, 1)}
         given["residual"] = numbers(rng, 300, 8)
         expected = from_linear(**given, c=0.5)
@@ -166,13 +166,13 @@ class KernelContract:
         found = torch.autograd.grad(made.sum(), inputs)
         assert [g.dtype for g in found] == [x.dtype for x in inputs]
 
-    def test_log_scales_may_be_expanded_or_apart(self, rng):
+    def test_log_scales_may_be_expanded_or_strided(self, rng):
         z = numbers(rng, 300, 3, 4, 8)
         for scale in (numbers(rng, 1).expand(3), numbers(rng, 6)[::2]):
             made = from_linear(z, scale, c=1.0)
             torch.testing.assert_close(made, from_linear(z, scale.clone(), c=1.0))
 
-    def test_one_residual_for_all_sentences(self, rng):
+    def test_kernels_broadcast_one_residual_over_all_sentences(self, rng):
         z, scale, r = numbers(rng, 2, 30, 1, 1, 8), numbers(rng, 1), numbers(rng, 1, 30, 8)
         made = from_linear(z, scale, c=1.0, residual=r)
         each = from_linear(z, scale, c=1.0, residual=r.repeat(2, 1, 1))

@@ -41,7 +41,7 @@ def normalized(package, **variables):
 
 
 @pytest.mark.slow
-def test_kernels_run_without_a_place_for_their_cache(package):
+def test_kernels_run_without_a_writable_cache(package):
     (package / "file").touch()
     printed, errors = normalized(package, HOME=str(package / "file" / "home"))
     assert printed == EXPECTED
@@ -50,7 +50,7 @@ def test_kernels_run_without_a_place_for_their_cache(package):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
-def test_kernels_run_though_a_file_of_the_cache_is_cut(ending, package):
+def test_kernels_run_despite_a_truncated_cache_file(ending, package):
     variables = {"NUMBA_CACHE_DIR": str(package / "cache")}
     normalized(package, **variables)
     for file in (package / "cache").rglob(f"*.{ending}"):
@@ -77,7 +77,7 @@ MODEL = ["--path=ck/checkpoint_last.pt", "--user-dir=hyptrans", "--cpu"]
 @pytest.mark.slow
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv, of util-linux, is missing")
-def test_who_may_write_nothing_but_one_folder_trains_and_translates(package):
+def test_a_user_with_one_writable_folder_trains_and_translates(package):
     (package / "hyptrans" / "kernels" / "__pycache__").unlink()
     home, work = package / "home", package / "work"
     home.mkdir()

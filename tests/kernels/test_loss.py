@@ -26,7 +26,7 @@ def fairseqs(features, table, targets, smoothing):
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
 @pytest.mark.parametrize("tile", [1, 64, 1000])
-def test_losses_and_gradients_are_fairseqs(tile, smoothing, dtype, rng, monkeypatch):
+def test_losses_and_gradients_match_fairseq(tile, smoothing, dtype, rng, monkeypatch):
     monkeypatch.setattr(loss_module, "rows_of_tile", lambda *_: tile)
     features, table, targets = inputs(rng, dtype=dtype)
     expected, expected_nll = fairseqs(features, table, targets, smoothing)
@@ -91,7 +91,7 @@ def test_float16_keeps_small_gradients_of_many_types(smoothing, by_tensor_cores,
 
 
 @pytest.mark.parametrize("error", [RuntimeError, TypeError, None])
-def test_products_of_halves_are_tried_before_they_are_used(error, monkeypatch):
+def test_half_precision_products_are_tried_before_use(error, monkeypatch):
     def product(a, b):
         if error:
             raise error
@@ -103,7 +103,7 @@ def test_products_of_halves_are_tried_before_they_are_used(error, monkeypatch):
     loss_module._make_float32.cache_clear()
 
 
-def test_a_tile_of_cuda_is_as_large_as_memory_allows(monkeypatch):
+def test_cuda_tiles_are_as_large_as_memory_allows(monkeypatch):
     free = 2**40
 
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (free, 2**40))
@@ -134,7 +134,7 @@ class Made(TorchDispatchMode):
         return out
 
 
-def test_the_gradient_of_the_table_is_added_up_in_place(rng, monkeypatch):
+def test_table_gradient_accumulates_in_place(rng, monkeypatch):
     monkeypatch.setattr(loss_module, "rows_of_tile", lambda *_: 10)
     features, table, targets = inputs(rng, dtype=torch.float32)
     with Made() as made:
@@ -150,7 +150,7 @@ def test_logits_far_apart_give_finite_losses_and_gradients(rng):
     assert all(torch.isfinite(gradient).all() for gradient in gradients)
 
 
-def test_a_nan_stays_one(rng):
+def test_nan_logits_give_a_nan_loss(rng):
     features, table, targets = inputs(rng, dtype=torch.float32)
     with torch.no_grad():
         features[3, 2] = torch.nan
@@ -158,7 +158,7 @@ def test_a_nan_stays_one(rng):
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_gradients_are_computed_where_they_are_wanted_alone(enabled, rng, monkeypatch):
+def test_loss_computes_only_required_gradients(enabled, rng, monkeypatch):
     features, table, targets = inputs(rng)
     computed = []
 
@@ -172,7 +172,7 @@ def test_gradients_are_computed_where_they_are_wanted_alone(enabled, rng, monkey
     assert computed == [enabled]
 
 
-def test_no_rows_give_zero(rng):
+def test_loss_of_no_rows_is_zero(rng):
     features, table, targets = inputs(rng, rows=0)
     loss, nll = label_smoothed_cross_entropy(features, table, targets, smoothing=0.1)
     assert (loss.item(), nll.item()) == (0, 0)

@@ -36,7 +36,7 @@ def test_half_precision_gives_float32_points(rng):
 @pytest.mark.parametrize(
     "shapes", [((1, 4), (3, 4)), ((3, 4), ()), ((3, 4), (1, 4)), ((3, 4), (1,))]
 )
-def test_mobius_sums_broadcast_as_their_formula(shapes, rng):
+def test_mobius_addition_broadcasts_like_its_formula(shapes, rng):
     u, v = (torch.randn(shape, generator=rng) for shape in shapes)
     torch.testing.assert_close(add_tangents(u, v), poincare.add_tangents(u, v))
 
@@ -88,7 +88,7 @@ def test_dropout_follows_the_seed_of_torch():
 
 
 @pytest.mark.parametrize("seed", [1, 2**40 + 1, 2**63 - 2])
-def test_dropout_keeps_what_the_hashes_of_a_seed_say(seed, monkeypatch, rng):
+def test_dropout_mask_follows_the_hash_of_the_seed(seed, monkeypatch, rng):
     monkeypatch.setattr(dropout, "drawn_seed", lambda: seed)
     x = numbers(rng, 30, 70, dtype=torch.float32).abs() + 1
     kept = dropout.relu_dropout(x, 0.25) != 0
@@ -113,7 +113,7 @@ def hashes(seed, rows, columns):
 
 
 @pytest.mark.parametrize("name", ["auto", "eager"])
-def test_dropout_of_none_and_of_all(name, monkeypatch):
+def test_dropout_handles_probabilities_zero_and_one(name, monkeypatch):
     monkeypatch.setattr(backend, "CHOSEN", name)
     x = torch.tensor([[-1.0, 2.0]])
     assert dropout.relu_dropout(x, 0.0) is x
@@ -136,7 +136,7 @@ def test_matrices_that_a_kernel_would_misread_are_refused():
 
 
 @pytest.mark.parametrize(("number", "size"), [(np.float32, 312), (np.float64, 336)])
-def test_a_job_is_laid_out_as_it_is_written_and_as_its_picture_says(number, size):
+def test_job_layout_matches_its_definition_and_documentation(number, size):
     layout = backend._layout(number)
     drawn = dict(re.findall(r"^ +(\d+)  \| (\w+)", backend.__doc__, re.MULTILINE))
     assert {int(byte): name for byte, name in drawn.items()} == {
@@ -146,7 +146,7 @@ def test_a_job_is_laid_out_as_it_is_written_and_as_its_picture_says(number, size
     assert f"{size} bytes in {number.__name__}" in backend.__doc__
 
 
-def test_the_exponential_function_of_kernels():
+def test_kernel_exp_is_accurate():
     @numba.njit
     def both(x, ours, expected):
         for i in range(x.size):
@@ -176,7 +176,7 @@ NUMBERS = np.geomspace(1e-9, 1e3, 5001)
         (cpu.tanh_ratio, lambda x: np.tanh(x) / x, 1e3, lambda x: 4e-7),
     ],
 )
-def test_the_other_functions_of_kernels(ours, library, most, digits, dtype):
+def test_other_kernel_functions_are_accurate(ours, library, most, digits, dtype):
     @numba.njit
     def all_of(x, out):
         for i in range(x.size):
@@ -196,14 +196,14 @@ def test_the_other_functions_of_kernels(ours, library, most, digits, dtype):
 # backends, threads and processes
 
 
-def test_another_backend_is_an_error_that_names_the_choices(monkeypatch):
+def test_error_for_an_unknown_backend_names_the_choices(monkeypatch):
     monkeypatch.setattr(backend, "CHOSEN", "fast")
     with pytest.raises(ValueError, match="auto, eager, numba, triton, got 'fast'"):
         backend.backend(torch.ones(2))
 
 
 @pytest.mark.parametrize(("value", "expected"), [("", "numba"), ("eager", "eager")])
-def test_the_environment_chooses_and_empty_is_unset(value, expected):
+def test_variable_selects_the_backend_and_empty_means_unset(value, expected):
     code = (
         "import torch; from hyptrans.kernels.backend import backend; print(backend(torch.ones(2)))"
     )
@@ -214,14 +214,14 @@ def test_the_environment_chooses_and_empty_is_unset(value, expected):
     assert done.stdout.split() == [expected]
 
 
-def test_a_curvature_a_row_is_left_to_eager(rng):
+def test_curvatures_by_row_fall_back_to_eager(rng):
     v, c = numbers(rng, 3, 4), torch.tensor([[0.5], [1.0], [2.0]], dtype=torch.float64)
     v[:, 0] = 9
     for row, made in enumerate(normalize(v, c=c)):
         torch.testing.assert_close(made, normalize(v[row], c=c[row].item()))
 
 
-def test_constants_of_a_device_made_in_inference_serve_a_training():
+def test_constants_cached_in_inference_mode_work_in_training():
     cuda._on_device.cache_clear()
     with torch.inference_mode():
         kept = cuda.device_constants((1.5, 2.5), torch.ones(2))
@@ -232,7 +232,7 @@ def test_constants_of_a_device_made_in_inference_serve_a_training():
 
 
 @pytest.mark.parametrize("team", [True, False])
-def test_the_number_of_threads_does_not_change_a_bit(team, monkeypatch):
+def test_results_do_not_depend_on_the_number_of_threads(team, monkeypatch):
     if not team:
         monkeypatch.setattr(backend, "_team", lambda: None)
     elif sys.platform == "linux":
@@ -252,7 +252,7 @@ def test_the_number_of_threads_does_not_change_a_bit(team, monkeypatch):
         assert all(map(torch.equal, found[0], other))
 
 
-def test_threads_at_the_same_time(monkeypatch):
+def test_kernels_run_in_concurrent_threads(monkeypatch):
     case = CASES["points"](Draw(torch.float32, shape=(100_000,), width=6))
     assert case.operands[0].numel() > 2 * backend.NUMBERS_PER_MEMBER
     expected, wrong = results_of(case, "numba", monkeypatch), []
@@ -292,7 +292,7 @@ assert run() == expected
 """
 
 
-def test_a_forked_process_has_kernels_and_so_has_its_parent():
+def test_kernels_run_in_a_forked_process_and_its_parent():
     environment = {**os.environ, "OMP_NUM_THREADS": "2"}
     subprocess.run([sys.executable, "-c", FORK], check=True, timeout=120, env=environment)
 
@@ -304,7 +304,7 @@ def test_a_residual_of_several_heads_is_refused(rng):
             from_linear(z, log_scale, c=1.0, residual=residual)
 
 
-def test_a_log_scale_too_few_is_refused(rng):
+def test_too_few_log_scales_are_refused(rng):
     with pytest.raises(ValueError, match=r"3 projections need as many log scales, got \(1,\)"):
         from_linear(numbers(rng, 5, 3, 4, 8), numbers(rng, 1), c=1.0)
 
@@ -321,7 +321,7 @@ def test_operands_of_wrong_widths_are_refused(bias, gain, shift, rng):
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
-def test_a_learned_curvature_may_have_dimensions(shape, rng):
+def test_a_learned_curvature_may_have_any_shape(shape, rng):
     v, found = numbers(rng, 5, 4), []
     v[:, 0] = 9
     for given in (torch.full(shape, 0.5), torch.tensor(0.5)):

@@ -33,7 +33,7 @@ def onednn(monkeypatch):
 @pytest.mark.parametrize("biased", [True, False])
 @pytest.mark.parametrize("strided", [True, False])
 @pytest.mark.parametrize(("wide", "narrow"), [(65, 24), (24, 65), (16, 16)])
-def test_a_linear_map_and_its_gradients(wide, narrow, strided, biased, rng, onednn):
+def test_linear_map_and_its_gradients_match_torch(wide, narrow, strided, biased, rng, onednn):
     x = numbers(rng, 30, 7, wide)
     x = x.transpose(0, 1) if strided else x
     given = [x, numbers(rng, narrow, wide + 1), numbers(rng, narrow)]
@@ -64,7 +64,7 @@ class Weights(TorchDispatchMode):
 
 
 @pytest.mark.usefixtures("onednn")
-def test_no_part_of_a_wider_matrix_is_given_to_onednn(rng):
+def test_onednn_gets_no_slice_of_a_wider_matrix(rng):
     wider = numbers(rng, 6, 9, dtype=torch.float32).requires_grad_()
     x = numbers(rng, 5, 8, dtype=torch.float32).requires_grad_()
     with Weights() as given:
@@ -73,7 +73,7 @@ def test_no_part_of_a_wider_matrix_is_given_to_onednn(rng):
     assert all(w.is_contiguous() or w.t().is_contiguous() for w in given.seen)
 
 
-def test_only_gradients_that_are_wanted_are_computed(rng, onednn):
+def test_linear_map_computes_only_required_gradients(rng, onednn):
     x, weight = numbers(rng, 5, 4, dtype=torch.float32), numbers(rng, 3, 4, dtype=torch.float32)
     products.linear(x, weight.requires_grad_()).sum().backward()
     assert len(onednn) == 2
@@ -97,7 +97,7 @@ def test_an_operator_that_torch_may_change_is_tried_first(harm, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["eager", "autocast", "float64", "small", "narrow"])
-def test_what_is_left_to_torch(kind, rng, onednn, monkeypatch):
+def test_unsupported_inputs_fall_back_to_torch(kind, rng, onednn, monkeypatch):
     x, weight = numbers(rng, 5, 4, dtype=torch.float32), numbers(rng, 3, 4, dtype=torch.float32)
     if kind == "eager":
         monkeypatch.setattr(backend, "CHOSEN", "eager")

@@ -33,14 +33,14 @@ def test_linear_maps_in_onednn_have_second_derivatives(rng, monkeypatch):
     WITH_GRADIENTS.values(),
     ids=WITH_GRADIENTS,
 )
-def test_functions_with_gradients_of_their_own_have_second_derivatives(function, first, rng):
+def test_custom_autograd_functions_have_second_derivatives(function, first, rng):
     x = first * (1.05 + torch.rand(4, 3, generator=rng, dtype=torch.float64).square())
     assert torch.autograd.gradgradcheck(function, [x.requires_grad_()])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("excess", [1e-5, 9e-3, 1.1e-2, 0.3, 50.0])
-def test_the_second_derivative_of_squared_arcosh_near_and_far(excess, dtype):
+def test_squared_arcosh_has_second_derivatives_near_and_far(excess, dtype):
     product = torch.tensor(-1 - excess, dtype=dtype, requires_grad=True)
     (first,) = torch.autograd.grad(poincare.squared_arcosh(product), product, create_graph=True)
     (second,) = torch.autograd.grad(first, product)
@@ -49,7 +49,7 @@ def test_the_second_derivative_of_squared_arcosh_near_and_far(excess, dtype):
     assert second.item() == pytest.approx(float(exact), rel=500 * torch.finfo(dtype).eps)
 
 
-def test_the_distance_of_equal_points_has_no_second_derivative_that_is_nan():
+def test_distance_of_equal_points_has_a_finite_second_derivative():
     x = torch.tensor([1.0, 0.5, 2.0], requires_grad=True)
     (first,) = torch.autograd.grad(klein.Arcosh.apply(x).sum(), x, create_graph=True)
     (second,) = torch.autograd.grad(first.sum(), x)
@@ -58,7 +58,7 @@ def test_the_distance_of_equal_points_has_no_second_derivative_that_is_nan():
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_hessian_vector_products_of_a_layer_are_those_of_finite_differences(arch, monkeypatch):
+def test_hessian_vector_products_match_finite_differences(arch, monkeypatch):
     monkeypatch.setattr(backend, "CHOSEN", "eager")
     model = small(arch)
     tokens = torch.tensor([[5, 9, 4, 7, 2], [6, 8, 10, 11, 2]])
@@ -101,7 +101,7 @@ def test_hessian_vector_products_of_a_layer_are_those_of_finite_differences(arch
     WITH_GRADIENTS.values(),
     ids=WITH_GRADIENTS,
 )
-def test_functions_with_gradients_of_their_own_are_taken_by_torch_func(function, first, rng):
+def test_torch_func_accepts_custom_autograd_functions(function, first, rng):
     x = first * (1.05 + torch.rand(4, 3, generator=rng, dtype=torch.float64).square())
     wanted = torch.autograd.functional.jacobian(lambda x: function(x).sum(-1), x)
     found = torch.func.jacrev(lambda x: function(x).sum(-1))(x)

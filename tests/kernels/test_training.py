@@ -46,7 +46,7 @@ def losses_of(arch):
 @pytest.mark.slow
 # the rate is one at which they learn fast
 @pytest.mark.parametrize("arch", OWN)
-def test_the_loss_curve_is_that_of_the_plain_formulas(arch, monkeypatch):
+def test_loss_curve_matches_the_eager_formulas(arch, monkeypatch):
     curves = {}
     for kernels in ("numba", "eager"):
         monkeypatch.setattr(backend, "CHOSEN", kernels)

@@ -101,7 +101,7 @@ def test_kernels_compile_for_a_gpu(name, capability, dtype, width, monkeypatch, 
         ("triton", True, "triton"),
     ],
 )
-def test_choice_for_the_cpu(wanted, interpreted, expected, monkeypatch):
+def test_variable_selects_the_backend_on_the_cpu(wanted, interpreted, expected, monkeypatch):
     monkeypatch.setenv("TRITON_INTERPRET", "1" if interpreted else "0")
     monkeypatch.setattr(backend, "CHOSEN", wanted)
     half = torch.ones(2, dtype=torch.bfloat16)
@@ -110,7 +110,7 @@ def test_choice_for_the_cpu(wanted, interpreted, expected, monkeypatch):
     assert backend.backend(torch.ones(2)) == ("eager" if expected == "triton" else expected)
 
 
-def test_nothing_is_chosen_while_torch_compiles(monkeypatch):
+def test_no_backend_is_chosen_while_torch_compiles(monkeypatch):
     monkeypatch.setattr(backend, "CHOSEN", "no such backend")
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     assert backend.backend(torch.ones(2)) == "eager"

@@ -42,7 +42,7 @@ class TestTriton(KernelContract):
     tolerance = TOLERANCE | {torch.float32: 5e-5}
 
 
-def test_triton_is_chosen():
+def test_triton_handles_only_float32_and_float64():
     for dtype in (torch.float64, torch.float32):
         assert backend.backend(torch.ones(2, dtype=dtype), triton=True) == "triton"
     for dtype in (torch.bfloat16, torch.float16, torch.int64):
@@ -71,7 +71,7 @@ def test_the_host_never_waits_for_the_device(name, monkeypatch):
 
 
 @device_only
-def test_places_beyond_32_bits():
+def test_kernels_index_beyond_32_bits():
     if torch.cuda.mem_get_info()[0] < 20 * 2**30:
         pytest.skip("needs 20 GiB of free GPU memory")
     v = torch.ones(2**20 + 3, 2048)

@@ -19,14 +19,14 @@ def corpus(rng, sentences, errors):
     return references, made
 
 
-def test_bleu_of_sums_is_sacrebleus():
+def test_bleu_from_summed_counts_matches_sacrebleu():
     references, made = corpus(np.random.default_rng(1), 30, 0.2)
     sums = bootstrap._counts(made, references).sum(0)
     expected = BLEU().corpus_score(made, [references]).score
     assert bootstrap._bleu(sums) == pytest.approx(expected, abs=1e-9)
 
 
-def test_a_model_that_is_better_with_every_seed_differs_and_one_among_seeds_does_not(monkeypatch):
+def test_bootstrap_detects_only_models_better_with_every_seed(monkeypatch):
     monkeypatch.setattr(bootstrap, "SAMPLES", 500)
     rng = np.random.default_rng(2)
     references, _ = corpus(rng, 60, 0.0)

@@ -13,7 +13,7 @@ from recipes.study.candidates.lorentz_shell import ShellAttention, ShellNorm
 from tests.geometry.helpers import points
 
 
-def test_a_shell_draws_far_points_half_of_the_way_along_their_rays(rng):
+def test_shell_moves_far_points_halfway_along_their_rays(rng):
     c, shell = 0.5, 10.0
     norm = ShellNorm(c=c).double()
     with torch.no_grad():
@@ -34,7 +34,7 @@ def test_a_shell_draws_far_points_half_of_the_way_along_their_rays(rng):
         assert abs(radius(after.item()) - halfway) < 0.01
 
 
-def test_a_state_without_length_stays_the_origin_and_has_gradients(rng):
+def test_a_zero_state_stays_at_the_origin_with_gradients(rng):
     norm = ShellNorm(c=1.0).double()
     zero = torch.zeros(1, 8, dtype=torch.float64, requires_grad=True)
     made = norm(lorentz.lift(zero), torch.zeros(1, 8, dtype=torch.float64))
@@ -43,7 +43,7 @@ def test_a_state_without_length_stays_the_origin_and_has_gradients(rng):
     assert torch.isfinite(zero.grad).all()
 
 
-def test_heads_of_a_shell_have_one_length_and_their_times_beside_the_width(rng):
+def test_heads_of_a_shell_have_one_length_and_extra_time_coordinates(rng):
     layer = ShellAttention(8, 2, c=1.0, dropout=0.0, attention_dropout=0.0, causal=False).double()
     x = points(rng, 2, 3, 9)
     query, key, value = layer.project(x)
@@ -62,6 +62,6 @@ def test_heads_of_a_shell_have_one_length_and_their_times_beside_the_width(rng):
 @pytest.mark.parametrize(
     ("model", "plug_in"), [("lorentz_shell", "recipes/study/candidates"), ("sphere", "hyptrans")]
 )
-def test_only_a_candidate_is_trained_with_the_studys_plug_in(tmp_path, model, plug_in):
+def test_only_candidates_train_with_the_studys_plugin(tmp_path, model, plug_in):
     run = Run(tmp_path, Model("a", {"--arch": f"{model}_tiny"}), ("en", "de"), 1, 10)
     assert portable(["fairseq-train", run.user_dir], tmp_path) == f"fairseq-train {plug_in}"

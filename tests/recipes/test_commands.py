@@ -17,7 +17,7 @@ def python(code):
     return ["python", "-c", code]
 
 
-def test_a_command_is_recorded_without_the_folders_of_the_machine(tmp_path, monkeypatch):
+def test_recorded_commands_omit_local_folders(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("HYPTRANS_DATA", str(tmp_path / "corpora"))
     out, home = tmp_path / "out", tmp_path / "home"
@@ -29,7 +29,7 @@ def test_a_command_is_recorded_without_the_folders_of_the_machine(tmp_path, monk
     ]
 
 
-def test_perplexities_are_shown_and_all_output_stays_in_the_log(tmp_path, capsys):
+def test_perplexities_are_shown_and_the_log_keeps_all_output(tmp_path, capsys):
     log = tmp_path / "logs" / "speak.log"
     said = "| valid | epoch 001 | loss 5 | ppl 20.5 | num_updates 300\n"
     for runs in (1, 2):
@@ -40,7 +40,7 @@ def test_perplexities_are_shown_and_all_output_stays_in_the_log(tmp_path, capsys
         assert log.read_text() == f"first\n{said}" * runs
 
 
-def test_a_command_that_fails_names_its_last_word_and_its_log(tmp_path):
+def test_error_of_a_failed_command_quotes_its_last_line_and_names_its_log(tmp_path):
     log = tmp_path / "fail.log"
     code = "import sys; sys.exit('fail.py: error: no such file')"
     message = rf"^fail failed: no such file \(all of its output: {log}\)"
@@ -65,7 +65,7 @@ def counted(tmp_path, inputs, text="a", *, resumes=False):
     return (tmp_path / "out.txt").read_text(), (tmp_path / "runs").read_text()
 
 
-def test_a_step_runs_again_where_its_command_or_the_contents_of_its_inputs_change(tmp_path):
+def test_a_step_reruns_if_its_command_or_inputs_change(tmp_path):
     source = tmp_path / "source"
     source.write_text("one")
     assert counted(tmp_path, [source]) == ("a", "a")
@@ -80,7 +80,7 @@ def test_a_step_runs_again_where_its_command_or_the_contents_of_its_inputs_chang
     assert counted(tmp_path, [source], "c") == ("c", "aabcc")
 
 
-def test_checkpoints_without_a_note_are_refused_and_no_training_counts_as_diverged(tmp_path):
+def test_checkpoints_without_a_recorded_command_are_refused(tmp_path):
     training = Run(tmp_path, Model("m", {"--arch": "hybonet_tiny"}), ("en", "de"), 1, 10)
     training.folder.mkdir()
     (training.folder / "checkpoint_last.pt").touch()

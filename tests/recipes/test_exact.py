@@ -40,7 +40,7 @@ def all_done(trainings, score):
     return lines
 
 
-def test_matches_are_counted_word_for_word_in_all_and_by_kind(tmp_path):
+def test_exact_matches_are_counted_overall_and_by_kind(tmp_path):
     examples = [("q", "a ( b )", "x"), ("q", "a", "y"), ("q", "c d", "x"), ("q", "e", "y")]
     answers = ["a ( b )", "a a", "c  d", "E"]
     lines = [f"H-{i}\t-1\tz\nD-{i}\t-1\t{answer}" for i, answer in enumerate(answers)]
@@ -51,7 +51,7 @@ def test_matches_are_counted_word_for_word_in_all_and_by_kind(tmp_path):
         exact.matches(output, examples[:3])
 
 
-def test_every_model_is_searched_and_trained_with_its_seeds_at_its_best_rate():
+def test_every_model_trains_all_seeds_at_its_best_rate():
     lines = all_done(
         plan.trainings, lambda t: 50 - abs(t.rate - (0.03 if t.model == "sphere" else 2e-3))
     )
@@ -77,12 +77,12 @@ def test_every_model_is_searched_and_trained_with_its_seeds_at_its_best_rate():
     assert long == [(name, 2e-3, seed) for name in named for seed in plan.SPACE_SEEDS]
 
 
-def test_the_unread_part_leaves_out_what_settings_are_chosen_by():
+def test_reported_score_excludes_lines_that_chose_the_settings():
     line = {"exact": {"gen": {"all": 55.0}, "gen_dev": {"all": 100.0}}}
     assert table.unread(line) == pytest.approx((550 - 100) / 900 * 100)
 
 
-def test_tables_show_published_figures_and_a_row_for_the_twin_with_norms():
+def test_tables_show_published_figures_and_the_baseline_with_norms():
     lines = all_done(plan.trainings, lambda t: 50.0)
     published = [{"overall_acc": 80.0, "pp_recursion": 4.0, "lex_acc": 99.0}] * 2
     lines.append({"name": "published", "stage": "published", "seeds": published})
@@ -97,7 +97,7 @@ def test_tables_show_published_figures_and_a_row_for_the_twin_with_norms():
     assert "\n| published |" not in table.table(alone)
 
 
-def test_kinds_have_a_p_that_is_corrected_for_their_number():
+def test_p_values_of_kinds_are_corrected_for_their_number():
     lines = all_done(plan.trainings, lambda t: 50.0)
     for line in (x for x in lines if x["stage"] == "final"):
         better = -0.1 if line["model"] == "hybonet_plus" else 0.0
@@ -114,7 +114,7 @@ def test_kinds_have_a_p_that_is_corrected_for_their_number():
     assert found[1:] == ["1.000", "1.000"]
 
 
-def test_the_twin_of_a_table_is_the_transformer_that_is_better_on_the_development_set():
+def test_baseline_is_the_transformer_with_the_best_development_score():
     for better, worse in (exact.TWINS, exact.TWINS[::-1]):
         scores = {better: 60.0, worse: 50.0}
         lines = all_done(plan.trainings, lambda t, of=scores: of.get(t.model, 40.0) + t.seed / 10)
@@ -123,7 +123,7 @@ def test_the_twin_of_a_table_is_the_transformer_that_is_better_on_the_developmen
         assert float(rows[f"| {worse}"].split(" | ")[-2]) < 0.05
 
 
-def test_a_table_marks_an_open_search_and_names_floor_and_commits():
+def test_table_marks_an_unfinished_search_and_names_floor_and_commits():
     lines = all_done(plan.trainings, lambda t: 50 - abs(t.rate - 1e-3))
     assert "| sphere | 1,000 | 0.001 | 5 |" in table.means(lines)
     lines = [x for x in lines if x["rate"] >= 1e-3]
@@ -135,7 +135,7 @@ def test_a_table_marks_an_open_search_and_names_floor_and_commits():
     assert "runs of 2 commits" in shown
 
 
-def test_a_final_training_that_diverged_has_no_right_answer_and_stays_in_the_mean():
+def test_a_diverged_final_training_counts_as_zero_in_the_mean():
     def score(training):
         of_sphere = training.stage == "final" and training.model == "sphere"
         return None if of_sphere and training.seed > 4 else 80.0
@@ -145,7 +145,7 @@ def test_a_final_training_that_diverged_has_no_right_answer_and_stays_in_the_mea
     assert "| 6.4 ± 3.6 |" in table.table(lines)
 
 
-def test_other_curvatures_are_searched_on_at_an_edge_and_stand_beside_those_that_are_learned():
+def test_curvature_search_extends_beyond_edges_of_its_grid():
     def score(training):
         flat = "flat" in training.setting
         least = 1e-3 if flat else 2e-3
@@ -168,7 +168,7 @@ def test_other_curvatures_are_searched_on_at_an_edge_and_stand_beside_those_that
     assert (named[left].setting, named[left].rate) == (f"{plan.SETTING}+flat", 5e-4)
 
 
-def test_other_trees_are_asked_at_the_grids_best_rates_and_tested_over_trees():
+def test_other_trees_use_the_grids_best_rates_and_are_tested_over_trees():
     def score(training):
         by_tree = int(training.task.removeprefix("tree")) if training.stage == trees.FOREST else 0
         lead = {"hybonet_plus": 10.0, "sphere": (-1) ** by_tree}.get(training.model, 0.0)
@@ -187,7 +187,7 @@ def test_other_trees_are_asked_at_the_grids_best_rates_and_tested_over_trees():
     assert trees.sets("tree3")["test"] != trees.sets("data")["test"]
 
 
-def test_a_part_of_each_kind_decides_and_a_line_without_three_parts_is_refused(tmp_path):
+def test_validation_samples_each_kind_and_malformed_lines_are_refused(tmp_path):
     lines = [f"s{i}\tf\tkind{i % 2}" for i in range(2 * plan.PER_KIND + 50)]
     with gzip.open(tmp_path / "gen.tsv.gz", "wt") as file:
         file.write("\n".join(lines) + "\n")
@@ -201,7 +201,7 @@ def test_a_part_of_each_kind_decides_and_a_line_without_three_parts_is_refused(t
         cogs.sets(tmp_path)
 
 
-def test_answers_of_the_real_data_fit_the_limit_of_length_and_fall_into_kinds():
+def test_real_answers_fit_the_length_limit_and_have_kinds():
     data = real_data() / cogs.FOLDER
     sets = cogs.sets(data)
     assert len(sets["gen_dev"]) == 21 * plan.PER_KIND
@@ -213,7 +213,7 @@ def test_answers_of_the_real_data_fit_the_limit_of_length_and_fall_into_kinds():
         assert all(len(a.split()) <= least * len(q.split()) + more for q, a, _ in found)
 
 
-def test_the_answer_is_the_path_to_the_lowest_common_ancestor_and_no_pair_is_in_two_sets():
+def test_answers_are_paths_to_the_lowest_common_ancestor():
     drawn = tree.make_tree()
     assert len(drawn.names) == 1590
     parent = {child: node for node, below in enumerate(drawn.children) for child in below}
@@ -235,7 +235,7 @@ def test_the_answer_is_the_path_to_the_lowest_common_ancestor_and_no_pair_is_in_
         assert all(pairs[name].isdisjoint(pairs[x]) for x in sets if x != name)
 
 
-def test_every_twentieth_command_is_held_out_and_lines_are_commands_and_actions(tmp_path):
+def test_every_twentieth_command_is_held_out(tmp_path):
     lines = [f"IN: run {i} OUT: I_RUN I_RUN\n" for i in range(41)]
     (tmp_path / "tasks_train_x.txt").write_text("".join(lines))
     (tmp_path / "tasks_test_x.txt").write_text("IN: run twice OUT: I_RUN I_RUN\n")
@@ -250,7 +250,7 @@ def test_every_twentieth_command_is_held_out_and_lines_are_commands_and_actions(
 
 
 @pytest.mark.slow
-def test_a_recipe_runs_from_its_tree_to_its_table_and_goes_on(tmp_path, monkeypatch):
+def test_recipe_runs_from_tree_to_table_and_resumes(tmp_path, monkeypatch):
     monkeypatch.setattr(trees, "UPDATES", 10)
     monkeypatch.setattr(tree, "SIZES", {"train": 300, "valid": 20, "test": 30})
     known = trees.GRID.trainings([])[0]
@@ -273,7 +273,7 @@ def test_a_recipe_runs_from_its_tree_to_its_table_and_goes_on(tmp_path, monkeypa
 @pytest.mark.parametrize(
     ("field", "value"), [("rate", 0.5), ("updates", 10), ("seed", 9), ("model", "x")]
 )
-def test_a_line_with_other_settings_than_the_plan_is_no_finished_training(tmp_path, field, value):
+def test_results_that_differ_from_the_plan_are_refused(tmp_path, field, value):
     training = trees.GRID.trainings([])[0]
     line = {**line_of(training, 50.0), field: value}
     (tmp_path / "results.jsonl").write_text(json.dumps({"name": "a"}) + "\n" + json.dumps(line))
@@ -290,7 +290,7 @@ def test_a_line_with_other_settings_than_the_plan_is_no_finished_training(tmp_pa
         ("trees", trees.trainings, 200),
     ],
 )
-def test_every_recorded_training_is_done_and_its_command_the_same(name, plan_of, least, capsys):
+def test_every_recorded_training_is_complete_and_keeps_its_command(name, plan_of, least, capsys):
     """What is new reproduces what is recorded, word for word but for folders of machines."""
     importlib.import_module(f"recipes.{name}.__main__").main(["--write-readme", "--list"])
     assert capsys.readouterr().out.count("  done\n") >= least

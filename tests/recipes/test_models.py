@@ -48,7 +48,7 @@ def sizes_of(args):
 
 
 @pytest.mark.parametrize(("recipe", "name"), CONFIGURATIONS)
-def test_settings_are_understood_by_fairseq_train_and_make_a_model(recipe, name):
+def test_fairseq_train_accepts_the_settings_and_builds_a_model(recipe, name):
     args = parse(recipe, name)
     assert args.arch in ARCH_MODEL_REGISTRY
     assert args.criterion.endswith("label_smoothed_cross_entropy")
@@ -91,7 +91,7 @@ def test_hybonet_has_the_settings_printed_in_its_paper(name, width, ffn, heads, 
 
 
 @pytest.mark.parametrize("size", ["tiny", "base", "big"])
-def test_han_has_the_sizes_of_its_paper_and_is_trained_as_its_twins(size):
+def test_han_has_the_papers_sizes_and_trains_like_its_baseline(size):
     han, *twins = (
         parse("wmt14_en_de", name.format(size))
         for name in ("han_{}", "euclidean_{}", "euclidean_prenorm_{}")
@@ -106,7 +106,7 @@ def test_han_has_the_sizes_of_its_paper_and_is_trained_as_its_twins(size):
 
 
 @pytest.mark.parametrize("name", available(RECIPES / "multi30k_en_de"))
-def test_multi30k_has_the_settings_of_the_study_and_the_best_of_its_rates_and_dropouts(name):
+def test_multi30k_takes_the_best_settings_of_its_study(name):
     model = name.removesuffix("_iwslt_d64")
     args, studied = parse("multi30k_en_de", name), parse("study", model)
     lines = results.read_lines(RECIPES / "study" / "results.jsonl")
@@ -127,7 +127,7 @@ def _best_rate(lines, model):
 
 
 @pytest.mark.parametrize("recipe", ["quickstart", "multi30k_en_de", "probing"])
-def test_a_model_and_its_twin_differ_in_the_learning_rate_alone(recipe):
+def test_a_model_and_its_baseline_differ_only_in_the_learning_rate(recipe):
     names = available(RECIPES / recipe)
     (twin_name,) = (name for name in names if re.match("euclidean_(?!prenorm|postnorm)", name))
     (twin,) = read_models(RECIPES / recipe, [twin_name])
@@ -140,7 +140,7 @@ def test_a_model_and_its_twin_differ_in_the_learning_rate_alone(recipe):
 
 
 @pytest.mark.parametrize(("recipe", "name"), [p for p in PRENORM if "published" not in p[1]])
-def test_prenorm_twin_is_trained_as_the_twin(recipe, name):
+def test_prenorm_baseline_trains_like_the_baseline(recipe, name):
     args, twin = vars(parse(recipe, name)), vars(parse(recipe, name.replace("_prenorm", "")))
     differing = {key for key in args.keys() | twin if args.get(key) != twin.get(key)}
     assert {"arch"} <= differing <= {"arch", "lr"}
@@ -173,7 +173,7 @@ def recipe(tmp_path):
     return tmp_path
 
 
-def test_sections_hold_for_the_models_that_they_name_and_the_last_one_goes_first(recipe):
+def test_sections_apply_to_the_models_they_name_and_the_last_one_wins(recipe):
     assert available(recipe) == ["a_small", "b_small"]
     first, second = read_models(recipe, ["a_small", "b_small"])
     assert first.flags_for(7) == [
@@ -202,7 +202,7 @@ def test_a_model_without_settings_is_an_error(recipe, names, message):
 
 @pytest.mark.parametrize("name", exact.MODELS)
 @pytest.mark.parametrize("recipe", ["cogs", "trees", "scan"])
-def test_flags_of_exact_tasks_are_understood_and_make_a_model(recipe, name):
+def test_fairseq_train_accepts_the_flags_of_exact_tasks(recipe, name):
     training = {
         "cogs": lambda: plan.rates([], name).trials[0],
         "trees": lambda: trees._training(name, "d16", 1e-2),

@@ -30,14 +30,14 @@ def recorded():
     return {(x["layer"], x["optimizer"], x["seed"]): dict(x["radii"]) for x in lines}
 
 
-def test_the_record_repeats_itself():
+def test_record_is_reproducible():
     for (layer, optimizer, seed), known in recorded().items():
         if seed == 1:
             found = dict(norms.radii(layer, optimizer, seed, norms.EVERY))
             assert found == pytest.approx({step: known[step] for step in found}, abs=2e-3)
 
 
-def test_radii_grow_with_steps_by_a_scale_or_an_offset_and_with_their_logarithm_by_weights():
+def test_radii_grow_linearly_with_scale_and_logarithmically_with_weights():
     found = recorded()
     for layer in ("hybonet", "fgg, unit normals"):
         for optimizer in norms.OPTIMIZERS:

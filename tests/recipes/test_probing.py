@@ -14,7 +14,7 @@ def texts(folder, ranges):
     return {name: folder / name for name in ranges}
 
 
-def test_sentences_are_drawn_once_and_none_to_train_on_is_in_a_held_out_text(tmp_path):
+def test_sentences_are_distinct_across_all_sets(tmp_path):
     several = texts(tmp_path, {"train": (0, 40), "dev": (30, 42), "test": (38, 60)})
     draw = partial(sentences.draw, several)
     sets = draw(sentences=40, held_out=10, seed=1)
@@ -49,7 +49,7 @@ def probes():
     }
 
 
-def test_a_summary_keeps_all_but_single_layers():
+def test_summary_omits_only_single_layers():
     of_run = probes() | {"spaces": {"h_1": {"verdict": "It does not.", "layers": [1]}}}
     found = tables.summary(of_run)
     assert found["curvature"] == {"h_1": "It does not."}
@@ -57,7 +57,7 @@ def test_a_summary_keeps_all_but_single_layers():
     assert found["signature"] == "probe:x"
 
 
-def test_a_table_has_every_figure_with_its_spread_and_the_papers_beside_parses():
+def test_table_shows_every_figure_with_its_spread_and_the_papers_figures():
     gold = {"probes": {"gold": probes()}, "bleu": {"h": 31.44}, "updates": 4000}
     shown = tables.table(gold)
     assert "| linear chain | 0.430 | 0.250 | - | 0.500 |" in shown

@@ -32,7 +32,7 @@ def finished(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_it_ends_with_scores_trees_and_the_table_of_them(finished):
+def test_quickstart_ends_with_scores_trees_and_their_table(finished):
     out, shown, lines = finished
     scores, probed = lines[f"{MODEL}-30-seed1"], lines["probe"]
     assert scores["bleu_signature"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|")
@@ -49,7 +49,7 @@ def test_it_ends_with_scores_trees_and_the_table_of_them(finished):
 
 
 @pytest.mark.slow
-def test_a_second_run_repeats_nothing_and_another_command_takes_no_trainings_place(finished):
+def test_a_second_run_repeats_nothing_and_refuses_other_settings(finished):
     out, _, lines = finished
     run = quickstart(out, "--archs", MODEL, *SMALL)
     assert run.returncode == 0, run.stderr
@@ -66,7 +66,7 @@ def test_a_second_run_repeats_nothing_and_another_command_takes_no_trainings_pla
 
 
 @pytest.mark.slow
-def test_it_runs_without_fairseq_by_the_other_trainer(tmp_path):
+def test_quickstart_runs_without_fairseq(tmp_path):
     (tmp_path / "fairseq.py").write_text("raise ModuleNotFoundError(name='fairseq')")
     out, own = tmp_path / "out", ["--trainer", "hyptrans", "--archs", MODEL, *SMALL]
     without = {**os.environ, "PYTHONPATH": str(tmp_path), "CC": "/nowhere", "CXX": "/nowhere"}
@@ -90,7 +90,7 @@ def test_both_models_learn_the_toy_language(tmp_path):
     assert bleu.keys() == {"hybonet_plus_tiny", MODEL}
 
 
-def test_an_extra_that_is_missing_is_named_before_any_work(tmp_path, monkeypatch, capsys):
+def test_error_names_a_missing_extra_before_any_work(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "conllu", None)
     monkeypatch.setattr(sys, "argv", ["run.py", "--out", str(tmp_path / "out")])
     assert run_command(main) == 2
@@ -122,7 +122,7 @@ def test_an_extra_that_is_missing_is_named_before_any_work(tmp_path, monkeypatch
         ("trees", ["--only", "nonsense"], "--only: no training is called nonsense; --list names"),
     ],
 )
-def test_what_is_missing_is_named_before_any_work(tmp_path, monkeypatch, recipe, words, message):
+def test_error_names_missing_inputs_before_any_work(tmp_path, monkeypatch, recipe, words, message):
     monkeypatch.delenv("HYPTRANS_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there").mkdir()
@@ -133,7 +133,7 @@ def test_what_is_missing_is_named_before_any_work(tmp_path, monkeypatch, recipe,
     assert not (tmp_path / "out").exists()
 
 
-def test_data_are_taken_from_the_folder_that_the_variable_names(tmp_path, monkeypatch):
+def test_environment_variable_names_the_data_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("HYPTRANS_DATA", str(tmp_path))
     with pytest.raises(UserError, match=f"^--data: {tmp_path}/multi30k_en_de/train.en and "):
         multi30k(["--out", str(tmp_path / "out")])

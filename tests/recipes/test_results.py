@@ -17,7 +17,7 @@ from recipes.common.translation import Run
 from recipes.quickstart.__main__ import CORPUS
 
 
-def test_pages_show_the_committed_results_and_nothing_else():
+def test_pages_show_exactly_the_committed_results():
     blocks = tables.blocks()
     names = {(page.parent.name, name) for page, name in blocks}
     assert names >= {("quickstart", "results"), ("study", "results"), ("probing", "checkpoints")}
@@ -27,7 +27,7 @@ def test_pages_show_the_committed_results_and_nothing_else():
         assert shown in page.read_text(encoding="utf-8"), (page.parent.name, name)
 
 
-def test_copies_that_fairseq_keeps_for_inference_do_not_count():
+def test_parameter_count_skips_fairseqs_copies_for_inference():
     dictionary, width, wide = Dictionary(), 8, 16
     cfg = TransformerConfig()
     cfg.encoder.embed_dim, cfg.encoder.ffn_embed_dim = width, wide
@@ -59,7 +59,7 @@ def parts(picture):
     return re.split(r"(-?\d+\.\d+)", picture)
 
 
-def test_results_go_between_the_markers_of_their_name_and_nowhere_else(tmp_path):
+def test_results_are_written_only_between_their_markers(tmp_path):
     page = tmp_path / "README.md"
     blocks = {name: f"<!-- {name}: begin -->\nold\n<!-- {name}: end -->\n" for name in ("a", "b")}
     page.write_text(f"# T\n\n{blocks['a']}{blocks['b']}end\n")
@@ -71,7 +71,7 @@ def test_results_go_between_the_markers_of_their_name_and_nowhere_else(tmp_path)
         results.put_into(page, "| new |")
 
 
-def test_results_name_versions_and_cores_and_a_caption_counts_the_commits():
+def test_results_name_versions_cores_and_commits():
     found = results.surroundings()
     assert found["versions"].keys() >= {"python", "torch", "fairseq", "sacrebleu", "hyptrans"}
     assert found["cpu_cores"] >= 1
@@ -82,7 +82,7 @@ def test_results_name_versions_and_cores_and_a_caption_counts_the_commits():
     assert results.made_by([*several, {"name": "published"}]) == said
 
 
-def test_a_table_of_a_corpus_has_a_row_a_training():
+def test_corpus_table_has_a_row_for_each_training():
     line = {"name": "b-700-seed3", "model": "b", "updates": 700, "seed": 3, "parameters": 1234567}
     line |= {"valid_perplexity": 7.8, "bleu": 29.26, "chrf": 50.0, "train_seconds": 348}
     line |= {"bleu_signature": "tok:13a", "chrf_signature": "nc:6", "averaged": 5}
@@ -98,7 +98,7 @@ def test_a_table_of_a_corpus_has_a_row_a_training():
     assert CORPUS.table([]) == results.NOT_MEASURED
 
 
-def test_a_score_is_that_of_a_hand_count_and_has_a_signature(tmp_path):
+def test_score_matches_a_hand_count_and_has_a_signature(tmp_path):
     output, references = tmp_path / "generate-test.txt", tmp_path / "test.de"
     lines = ["S-1\tb a", "T-1\tthe cat sat down.", "H-1\t-0.5\tthe cat sat up."]
     lines += ["D-1\t-0.5\tthe cat sat up.", "D-0\t-0.3\ta dog, a bird and a fox.", "D-2\t-9.9\t"]
@@ -126,7 +126,7 @@ def value(command, flag):
     ("averaged", "save_every", "every"),
     [(1, 0, None), (1, 1000, "1000"), (5, 0, "30"), (5, 1000, "30"), (5, 20, "20")],
 )
-def test_the_last_checkpoint_or_an_average_of_those_kept_translates(
+def test_last_checkpoint_or_the_average_of_kept_ones_translates(
     tmp_path, averaged, save_every, every
 ):
     fields = {"save_every": save_every, "averaged": averaged}
@@ -144,7 +144,7 @@ def test_the_last_checkpoint_or_an_average_of_those_kept_translates(
 
 
 @pytest.mark.parametrize("perplexity", [9.25, 741455.0, 1.48291e6, math.inf])
-def test_perplexities_are_read_as_fairseq_writes_them(tmp_path, caplog, perplexity):
+def test_perplexities_are_parsed_from_fairseqs_log(tmp_path, caplog, perplexity):
     stats = {"loss": 5.0, "ppl": perplexity, "wps": 9.0, "num_updates": 150}
     with caplog.at_level("INFO"):
         SimpleProgressBar([], epoch=1).print(stats, tag="valid")
@@ -165,7 +165,7 @@ def test_perplexities_are_read_as_fairseq_writes_them(tmp_path, caplog, perplexi
         ("fairseq-train: error: checkpoint a.pt cannot be written (No space left)", False),
     ],
 )
-def test_a_training_diverged_if_that_is_what_ended_it(tmp_path, last, diverged):
+def test_a_training_diverged_only_if_divergence_ended_it(tmp_path, last, diverged):
     log = tmp_path / "train.log"
     before = "| valid | epoch 001 | valid on 'valid' subset | loss 2000 | ppl inf | num_updates 150"
     log.write_text(f"{before}\n{last}\n\n", encoding="utf-8")

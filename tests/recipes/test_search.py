@@ -40,16 +40,16 @@ def tried(score, rates=(1.0, 2.0, 4.0), most=12):
         (0.25, [0.125, 0.25, 0.5, 1.0, 2.0, 4.0]),
     ],
 )
-def test_a_search_goes_on_until_the_best_rate_is_not_at_an_edge(best, rates):
+def test_search_continues_while_the_best_rate_is_at_an_edge(best, rates):
     assert tried(lambda rate: -abs(math.log(rate / best))) == (rates, best)
 
 
-def test_a_search_ends_where_no_rate_is_better_than_another_or_all_diverge():
+def test_search_ends_if_all_rates_tie_or_diverge():
     assert tried(lambda rate: 0.0) == ([1.0, 2.0, 4.0], 1.0)
     assert tried(lambda rate: -math.inf) == ([1.0, 2.0, 4.0], 1.0)
 
 
-def test_a_search_names_no_best_until_the_given_rates_are_tried_and_then_the_best_so_far():
+def test_search_names_a_best_rate_once_all_given_rates_ran():
     done = {1.0: 3.0, 2.0: 2.0}
     found = search(Trial, (1.0, 2.0, 4.0), lambda trial: done.get(trial.rate))
     assert (found.best, found.is_open) == (None, True)
@@ -78,7 +78,7 @@ def line(rate, seed, right):
     }
 
 
-def test_a_grid_gives_all_seeds_to_each_rate_that_may_be_best_and_chooses_by_the_mean():
+def test_grid_runs_all_seeds_of_promising_rates_and_compares_means():
     lines = [line(1.0, 1, 10.0), line(2.0, 1, 60.0), line(4.0, 1, 50.0)]
     wanted = [(1.0, 1), (2.0, 1), (4.0, 1), (2.0, 2)]
     assert [(one.rate, one.seed) for one in GRID.trainings(lines)] == wanted
@@ -95,7 +95,7 @@ def test_a_grid_gives_all_seeds_to_each_rate_that_may_be_best_and_chooses_by_the
     assert "| a | sphere | 4 | 2 | 51.0 ± 1.4 |" in GRID.table(lines)
 
 
-def test_a_permutation_test_counts_all_deals_with_means_as_far_apart():
+def test_permutation_test_counts_all_splits_with_as_large_a_difference():
     some, others = [5.0, 6.0, 7.0, 9.0], [2.0, 3.0, 6.5]
     scores, gap = some + others, sum(some) / 4 - sum(others) / 3
     above = [
@@ -107,7 +107,7 @@ def test_a_permutation_test_counts_all_deals_with_means_as_far_apart():
     assert seeds.floors({"a": 1.0}, "twin", scores) == pytest.approx([2 / 35])
 
 
-def test_a_permutation_test_of_many_seeds_gives_the_same_p_each_time():
+def test_permutation_test_of_many_seeds_is_deterministic():
     some, others = [float(i % 7) for i in range(15)], [float(i % 5) for i in range(15)]
     first = seeds.permutation(some, others)
     assert 0 < first < 1
@@ -118,7 +118,7 @@ def test_a_permutation_test_of_many_seeds_gives_the_same_p_each_time():
     assert seeds.floors({"a": 1.0}, "twin", scores) == pytest.approx([2e-5])
 
 
-def test_sign_flips_count_all_signs_with_a_mean_as_far_from_0():
+def test_sign_flip_test_counts_all_signs_with_as_large_a_mean():
     differences = [3.0, 1.0, -0.5, 2.0, 4.0]
     flips = itertools.product((1, -1), repeat=5)
     sums = [sum(s * d for s, d in zip(signs, differences, strict=True)) for signs in flips]
@@ -126,7 +126,7 @@ def test_sign_flips_count_all_signs_with_a_mean_as_far_from_0():
     assert seeds.sign_flips(differences) == pytest.approx(expected)
 
 
-def test_holm_multiplies_the_smallest_p_by_the_size_of_its_family_and_keeps_the_order():
+def test_holm_correction_scales_p_values_and_keeps_their_order():
     p = {"a": 0.01, "b": 0.04, "c": 0.03, "d": 0.9}
     assert seeds.holm(p) == pytest.approx({"a": 0.04, "c": 0.09, "b": 0.09, "d": 0.9})
     found = seeds.against("twin", {"twin": [1.0, 2, 3, 4], "x": [5.0, 6, 7, 8], "y": [1.0]})

@@ -19,7 +19,7 @@ run = partial(run_script, "benchmark.speed")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("quick", [[], ["--quick"]], ids=["whole", "quick"])
-def test_the_command_prints_and_writes_the_rows_that_the_user_names(tmp_path, quick):
+def test_speed_prints_and_writes_the_chosen_rows(tmp_path, quick):
     out = tmp_path / "speed.json"
     done = run("--rows", "hybonet decode d=64", "--rounds", "1", *quick, "--json", str(out))
     assert done.returncode == 0, done.stderr[-2000:]
@@ -42,14 +42,14 @@ def test_the_command_prints_and_writes_the_rows_that_the_user_names(tmp_path, qu
         ),
     ],
 )
-def test_a_wrong_option_is_one_sentence(monkeypatch, options, message):
+def test_a_wrong_option_gives_a_one_sentence_error(monkeypatch, options, message):
     monkeypatch.setattr(sys, "argv", ["speed", *options])
     with pytest.raises(UserError, match=f"^{message}"):
         speed.main()
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_both_transformers_are_built_in_one_size(training):
+def test_both_transformers_have_the_same_size(training):
     fields = contenders.Size("wmt_d64", 12, layers=2, dropout=0.0).fields()
     theirs, ours = (
         contenders.build(name, "cpu", fields).train(training)
@@ -63,7 +63,7 @@ def test_both_transformers_are_built_in_one_size(training):
     assert shapes[0] == shapes[1] == (3, 12, contenders.VOCABULARY)
 
 
-def test_peak_of_memory_sees_what_a_step_takes():
+def test_peak_memory_includes_what_a_step_allocates():
     def step():
         torch.ones(64 * 2**20 // 4)
 
@@ -75,7 +75,7 @@ def test_a_field_that_a_configuration_lacks_is_an_error():
         contenders.build("hypformer_tiny", "cpu", {"attention": "softmax"})
 
 
-def test_contenders_take_turns_and_a_ratio_is_the_median_over_the_rounds(monkeypatch):
+def test_ratio_is_the_median_over_rounds_of_alternating_contenders(monkeypatch):
     turns, clock = [], itertools.count(5.0, 2.0)
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     steps = {name: partial(turns.append, name) for name in ("one", "other")}
@@ -85,7 +85,7 @@ def test_contenders_take_turns_and_a_ratio_is_the_median_over_the_rounds(monkeyp
 
 
 @pytest.mark.parametrize("name", [contenders.SOFTMAX, "hybonet, fairseq's loss"])
-def test_the_two_sides_of_a_row_differ_in_what_it_says(name):
+def test_both_sides_of_a_row_differ_only_as_its_name_says(name):
     size = contenders.Size("tiny", 8, layers=1)
     if name == contenders.SOFTMAX:
         model = contenders.build(name, "cpu", size.fields())
@@ -96,7 +96,7 @@ def test_the_two_sides_of_a_row_differ_in_what_it_says(name):
             contenders.training_step(each, size, "cpu", updates=False)()
 
 
-def test_a_row_of_latency_stands_beside_its_twin():
+def test_latency_table_sets_each_model_beside_its_baseline():
     ways = dict.fromkeys(latency.WAYS, 2e-6)
     now = {latency.TWIN: ways, "hybonet": dict.fromkeys(latency.WAYS, 3e-6)}
     shown = latency.table({"now": {"device": "a CPU", "versions": {"torch": "2"}, "seconds": now}})
@@ -104,7 +104,7 @@ def test_a_row_of_latency_stands_beside_its_twin():
     assert shown.endswith("a CPU, 1 thread; torch 2")
 
 
-def test_every_model_of_latency_makes_as_many_tokens(tmp_path):
+def test_latency_models_generate_equally_many_tokens(tmp_path):
     for arch in (latency.TWIN, "hybonet"):
         latency.made(arch, tmp_path / arch)
         translate = latency.ours(tmp_path / arch)
@@ -113,7 +113,7 @@ def test_every_model_of_latency_makes_as_many_tokens(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command_of_latency_prints_a_row_of_each_model():
+def test_latency_prints_a_row_for_each_model():
     command = [sys.executable, "-m", "recipes.benchmark.latency", "--rounds", "1"]
     command += ["--sentences", "2"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
@@ -121,7 +121,7 @@ def test_the_command_of_latency_prints_a_row_of_each_model():
     assert all(f"| {name} |" in done.stdout for name in latency.OURS)
 
 
-def test_the_page_compares_with_the_twin_of_fairseq_and_of_the_package():
+def test_page_compares_with_the_baselines_of_fairseq_and_hyptrans():
     row = {"arch": "hybonet", "ratio": 1.5, "ratio_same": 0.97, "against": "x"}
     rows = [{**row, "phase": phase} for phase in ("train", "loss")]
     shown = tables.speed_table({"rows": rows, "device": "CPU", "versions": {"hyptrans": "9"}})

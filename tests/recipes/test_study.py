@@ -47,7 +47,7 @@ def perplexity_of(training):
     return 10 + 100 * abs(training.rate - best) + 10 * abs(training.dropout - 0.2)
 
 
-def test_rates_are_searched_beyond_their_edges_and_the_best_is_tuned_and_seeded():
+def test_search_extends_the_rates_then_tunes_and_seeds_the_best():
     found = all_done(perplexity_of)
     tried = {x["rate"] for x in found if (x["stage"], x["model"]) == ("candidates", "sphere")}
     assert tried == {2.5e-3, 5e-3, 1e-2, 2e-2}
@@ -65,7 +65,7 @@ def test_rates_are_searched_beyond_their_edges_and_the_best_is_tuned_and_seeded(
     assert len(set(names)) == len(names)
 
 
-def test_final_rates_go_down_while_the_lowest_is_best_and_seeds_wait_for_that():
+def test_seeds_wait_until_the_lowest_rate_is_no_longer_best():
     def score(training):
         best = 2.5e-3 if training.stage == "final" else 1e-2
         return 10 + 100 * abs(training.rate - best) + 10 * abs(training.dropout - 0.2)
@@ -87,7 +87,7 @@ def test_final_rates_go_down_while_the_lowest_is_best_and_seeds_wait_for_that():
     assert "| euclidean_prenorm | (0.005) | 0.2 | 1 |" in table.table(early)
 
 
-def test_at_small_widths_seeds_follow_at_the_best_rate_and_flags_say_the_width():
+def test_small_widths_run_seeds_at_the_best_rate():
     found = [t for t in plan.trainings(all_done(perplexity_of)) if t.stage == "d16"]
     of_model = [(t.rate, t.seed) for t in found if t.model == "hybonet"]
     assert of_model[:4] == [(rate, 1) for rate in plan.RATES["d16"]["hybonet"]]
@@ -100,7 +100,7 @@ def test_at_small_widths_seeds_follow_at_the_best_rate_and_flags_say_the_width()
     assert "--encoder-embed-dim" not in wide.model.flags
 
 
-def test_every_recorded_training_is_done_and_its_command_the_same(capsys):
+def test_every_recorded_training_is_complete_and_keeps_its_command(capsys):
     study.main(["--write-readme", "--list"])
     assert capsys.readouterr().out.count("  done\n") >= 85
     recorded = results.read_lines(RECIPES / "study" / "results.jsonl")
@@ -136,7 +136,7 @@ def rows(text):
     return [line for line in text.splitlines() if line.startswith("| ")]
 
 
-def test_final_trainings_are_one_row_a_setting_with_mean_and_spread_the_best_first():
+def test_table_ranks_settings_by_mean_over_seeds():
     shown = rows(table.table(FINALS))
     assert shown[2].startswith("| hybonet | (0.01) | 0.1 | 3 | 1,500 | 8.33 ± 1.26 | 32.0 ± 2.0 |")
     assert shown[3].startswith("| euclidean_prenorm | (0.01) | 0.1 | 2 | 1,500 | 9.00 ± 1.41 |")
@@ -146,7 +146,7 @@ def test_final_trainings_are_one_row_a_setting_with_mean_and_spread_the_best_fir
     assert "| one_time | (0.01) |" in table.table([final("one_time", 1, 8.0)])
 
 
-def test_the_best_setting_by_its_first_seed_stands_for_a_model():
+def test_first_seed_selects_the_setting_of_a_model():
     found = [
         final("hybonet", 1, 8.0, 20.0),
         final("hybonet", 1, 6.0, 40.0, dropout=0.2),
@@ -161,7 +161,7 @@ def test_the_best_setting_by_its_first_seed_stands_for_a_model():
     ].dropout == pytest.approx(0.2)
 
 
-def test_the_summary_has_p_by_seeds_its_floor_and_the_commits():
+def test_summary_states_p_over_seeds_its_floor_and_commits():
     shown = table.summary(FINALS).splitlines()
     assert shown[2].endswith("| 50.0 ± 0.0 | 1.000 |")
     assert "correction over 1 models (at least 0.2); runs of one commit" in shown[-1]
@@ -169,7 +169,7 @@ def test_the_summary_has_p_by_seeds_its_floor_and_the_commits():
     assert table.summary([*FINALS, other]).splitlines()[2].startswith("| hybonet | (0.01) | 0.2 |")
 
 
-def test_averages_are_compared_once_all_seeds_are_there_and_shown(tmp_path, monkeypatch):
+def test_averages_are_compared_once_all_seeds_finished(tmp_path, monkeypatch):
     found = all_done(perplexity_of)
     averaged = [t for t in plan.trainings(found) if t.stage == plan.AVERAGED]
     references = study._run_of(averaged[0], tmp_path).references
@@ -195,7 +195,7 @@ def drawn(found):
     return {name: ET.fromstring(text) for name, text in pictures.pictures(found).items()}
 
 
-def test_pictures_are_those_of_the_table_and_the_same_whatever_the_order_of_results():
+def test_pictures_show_the_table_in_any_order_of_results():
     first = pictures.pictures(FINALS)
     assert set(first) == {"findings/curves.svg", "findings/bleu.svg"}
     assert all(f"]({name})" in table.table(FINALS) for name in first)
@@ -207,7 +207,7 @@ def test_pictures_are_those_of_the_table_and_the_same_whatever_the_order_of_resu
     assert "0" not in texts
 
 
-def test_the_picture_of_widths_has_a_dot_a_seed_at_the_best_rate():
+def test_width_plot_has_one_dot_for_each_seed_at_the_best_rate():
     found = [x for x in all_done(perplexity_of) if x["model"] == "hybonet"]
     widths = pictures.by_width(found)["hybonet"]
     assert {width: len(values) for width, values in widths.items()} == {16: 5, 32: 5, 64: 1}
@@ -216,7 +216,7 @@ def test_the_picture_of_widths_has_a_dot_a_seed_at_the_best_rate():
     assert "findings/widths.svg" in drawn([*FINALS, *found])
 
 
-def test_a_log_of_several_parts_gives_one_curve(tmp_path):
+def test_logs_in_several_parts_give_one_curve(tmp_path):
     log = tmp_path / "train.log"
     inner = "| train_inner | epoch 001: 50 / 143 ppl=9.9, wps=5, ups={}, num_updates={}, wall={}\n"
     valid = "| valid | epoch 001 | valid on 'valid' subset | loss 5 | ppl {} | num_updates {}\n"
@@ -227,7 +227,7 @@ def test_a_log_of_several_parts_gives_one_curve(tmp_path):
     assert scoring.seconds(log) == 90
 
 
-def test_a_result_that_another_process_had_first_is_not_added(tmp_path, monkeypatch):
+def test_a_result_recorded_by_another_process_is_not_added_again(tmp_path, monkeypatch):
     line = line_of(Training("rates", "hybonet", 5e-3, 600), 9.0)
 
     def train(run, data):
@@ -278,9 +278,7 @@ def corpus(tmp_path, monkeypatch):
         (Training("lowercased", "published_euclidean_prenorm", 1e-2, 12), "lowercased/data"),
     ],
 )
-def test_a_training_goes_on_from_its_checkpoint_and_leaves_one_line(
-    tmp_path, monkeypatch, corpus, whole, folder
-):
+def test_a_resumed_training_records_one_result(tmp_path, monkeypatch, corpus, whole, folder):
     monkeypatch.setattr(study, "trainings", lambda lines: [whole])
     options = ["--data", str(corpus), "--out", str(tmp_path / "out"), "--write-readme"]
 
@@ -319,7 +317,7 @@ def test_a_training_goes_on_from_its_checkpoint_and_leaves_one_line(
         study.main(options)
 
 
-def test_a_training_that_diverged_is_a_line_without_scores(tmp_path, monkeypatch):
+def test_a_diverged_training_records_no_scores(tmp_path, monkeypatch):
     def execute(command, log, **how):
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("FloatingPointError: gradients are Nan/Inf\n")

@@ -35,7 +35,7 @@ def expected(release, name):
 
 
 @pytest.mark.parametrize(("release", "name"), CASES)
-def test_checkpoint_and_model_folder_translate_as_then(release, name, unpacked):
+def test_released_checkpoint_and_folder_keep_their_translations(release, name, unpacked):
     place, wanted = unpacked[release.name], expected(release, name)
     models = (
         hyptrans.load(place / f"{name}.pt", data=place / "data"),
@@ -50,7 +50,7 @@ def test_checkpoint_and_model_folder_translate_as_then(release, name, unpacked):
 
 
 @pytest.mark.parametrize(("release", "name"), CASES)
-def test_thirty_updates_have_the_losses_of_then(release, name, unpacked):
+def test_thirty_updates_reproduce_the_released_losses(release, name, unpacked):
     wanted = expected(release, name)
     if wanted["losses"] is None:
         pytest.skip("Adam does not keep its embeddings on their space")

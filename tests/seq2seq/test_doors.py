@@ -128,7 +128,7 @@ def other_value(field):
 
 
 @pytest.mark.parametrize("name", [*NAMES, *TWINS])
-def test_every_option_acts_in_every_door_or_is_refused_there(name):
+def test_every_front_end_applies_or_refuses_every_option(name):
     arch = f"{name}_tiny"
     usual = {door: behavior(door, arch, **USUAL) for door in DOORS}
     for field in dataclasses.fields(ARCHITECTURES[arch].config):
@@ -146,7 +146,7 @@ def test_every_option_acts_in_every_door_or_is_refused_there(name):
 
 
 @pytest.mark.parametrize("name", [*NAMES, *TWINS])
-def test_first_parameters_have_the_same_distribution_in_every_door(name):
+def test_every_front_end_initializes_from_the_same_distribution(name):
     options = {} if name == "hvt" else {"decoder_embed_dim": 64, "decoder_attention_heads": 2}
     for more in ({}, options):
         models = []
@@ -159,7 +159,7 @@ def test_first_parameters_have_the_same_distribution_in_every_door(name):
 
 
 @pytest.mark.parametrize("arch", ["euclidean_prenorm_tiny", "euclidean_postnorm_tiny"])
-def test_a_fresh_twin_with_tied_tables_knows_nothing_yet(arch):
+def test_a_fresh_model_with_tied_tables_starts_with_a_small_loss(arch):
     model, _ = by_core(arch, share_all_embeddings=True)
     source, previous = batch([([5, 6, 7], [8, 9, 10, 11])], WORDS)
     log_p = model(source, previous).log_softmax(-1)

@@ -33,7 +33,7 @@ def real(logits, tokens):
     return logits.log_softmax(-1)[tokens.ne(PAD)]
 
 
-def test_padding_inside_a_target_is_as_none(arch):
+def test_padding_inside_a_target_changes_nothing(arch):
     model = small(arch)
     wanted = real(model(SOURCE, WHOLE), WHOLE)
     torch.testing.assert_close(real(model(SOURCE, HOLES), HOLES), wanted, **EXACT)
@@ -43,7 +43,7 @@ def test_padding_inside_a_target_is_as_none(arch):
 
 @pytest.mark.parametrize("gradients", [True, False], ids=["gradients", "none"])
 @pytest.mark.parametrize("tokens", [HOLES, HOLES.roll(2, 1)], ids=["inside", "first"])
-def test_padding_of_a_target_is_as_none_in_steps(arch, tokens, gradients):
+def test_padding_of_a_target_changes_no_decoding_step(arch, tokens, gradients):
     model = small(arch)
     with torch.set_grad_enabled(gradients):
         memory, padding = model.encoder.memory(SOURCE)
@@ -55,7 +55,7 @@ def test_padding_of_a_target_is_as_none_in_steps(arch, tokens, gradients):
             torch.testing.assert_close(found, wanted[rows, length - 1], **EXACT)
 
 
-def test_gradients_are_finite_in_evaluation_and_with_rows_of_padding_alone(arch):
+def test_rows_of_padding_give_finite_gradients_in_evaluation(arch):
     source = torch.cat([SOURCE, torch.full_like(SOURCE[:1], PAD)])
     previous = torch.cat([HOLES, torch.full_like(HOLES[:1], PAD)])
     for training in (False, True):

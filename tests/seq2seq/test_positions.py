@@ -6,7 +6,7 @@ import torch
 from hyptrans.seq2seq.stacks import token_positions
 
 
-def test_tokens_are_counted_from_0_and_padding_is_not():
+def test_positions_count_from_0_and_skip_padding():
     padding = torch.tensor([[0, 0, 0, 0], [0, 0, 1, 1], [1, 1, 0, 0]]).bool()
     found = token_positions(padding, 4)
     wanted = torch.tensor([[0, 1, 2, 3], [0, 1, 0, 0], [0, 0, 0, 1]])

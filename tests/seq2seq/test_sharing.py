@@ -9,7 +9,7 @@ from tests.models.conftest import ARCHITECTURES, SMALL, build
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("shared", ["share_all_embeddings", "share_decoder_input_output_embed"])
-def test_tables_that_differ_do_not_become_one(arch, shared):
+def test_different_tables_are_not_merged(arch, shared):
     apart, together = build(arch, **SMALL), build(arch, **SMALL, **{shared: True})
     before = {name: one.clone() for name, one in together.state_dict().items()}
     # as torch has it, whose names of one table follow each other
@@ -23,7 +23,7 @@ def test_tables_that_differ_do_not_become_one(arch, shared):
 
 
 @pytest.mark.parametrize("value", [1.0, float("nan")])
-def test_a_table_that_is_stored_twice_may_become_one(value):
+def test_a_table_stored_twice_may_be_shared(value):
     together = build("hybonet_tiny", **SMALL, share_all_embeddings=True)
     own = together.state_dict()
     stored = {name: torch.full_like(one, value) for name, one in own.items() if name != "version"}

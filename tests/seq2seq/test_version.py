@@ -18,9 +18,7 @@ def written_by(version):
 
 
 @pytest.mark.parametrize("version", [(0, 2, 0), (0, 3, 7)])
-def test_a_checkpoint_of_a_version_that_is_read_loads_and_is_then_this_versions(
-    version, monkeypatch
-):
+def test_a_supported_checkpoint_loads_and_takes_the_current_version(version, monkeypatch):
     monkeypatch.setattr(_version, "__version__", "0.3.0")
     model = build("hybonet_tiny", **SMALL)
     model.load_state_dict(written_by(version))
@@ -31,6 +29,6 @@ def test_a_checkpoint_of_a_version_that_is_read_loads_and_is_then_this_versions(
     ("version", "named"),
     [(None, "0.1.0"), ((0, 1, 3), "0.1.3"), ((0, 4, 0), "0.4.0"), ((9, 2, 0), "9.2.0")],
 )
-def test_a_checkpoint_of_another_version_is_refused_by_name(version, named):
+def test_error_names_the_version_of_an_unsupported_checkpoint(version, named):
     with pytest.raises(UserError, match=f"was written by hyptrans {named}"):
         build("hybonet_tiny", **SMALL).load_state_dict(written_by(version))

@@ -19,7 +19,7 @@ def served():
         yield process, port
 
 
-def test_the_command_serves_two_models_and_the_page(served):
+def test_serve_offers_two_models_and_the_page(served):
     process, port = served
     names = ["tatoeba-en-de", "tatoeba-de-en"]
     assert process.line == f"{', '.join(names)} at http://127.0.0.1:{port} (Ctrl-C ends it)\n"
@@ -34,7 +34,7 @@ def test_the_command_serves_two_models_and_the_page(served):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_after_the_answers(number):
+def test_a_signal_stops_the_server_after_pending_answers(number):
     texts = [f"The dog sees {i} cats and runs across the street." for i in range(100)]
     with typed("tatoeba-en-de") as (process, port), ThreadPoolExecutor(1) as pool:
         with socket.create_connection(("127.0.0.1", port)) as leaves:
@@ -53,7 +53,7 @@ def test_a_signal_ends_it_after_the_answers(number):
             ask(port, "/health")
 
 
-def test_without_the_extra_a_sentence_says_how_to_install_it(monkeypatch, capsys):
+def test_error_for_a_missing_extra_says_how_to_install_it(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert main(["serve", "tatoeba-en-de"]) == 2
     assert capsys.readouterr().err == "error: uvicorn is missing: pip install 'hyptrans[serve]'\n"

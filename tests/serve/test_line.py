@@ -64,7 +64,7 @@ def texts_of(found):
     return [row[0]["text"] for row in found.result().content["results"]]
 
 
-def test_texts_that_wait_go_together_and_return_to_who_asked(gated, ahead):
+def test_waiting_texts_share_a_batch_and_return_to_their_senders(gated, ahead):
     first = ahead("first")
     waiting = [ahead(*(f"{i} {j}" for j in range(i))) for i in range(1, 4)]
     gated.gate.set()
@@ -74,7 +74,7 @@ def test_texts_that_wait_go_together_and_return_to_who_asked(gated, ahead):
 
 
 @pytest.mark.parametrize("fields", [{"beam": 2}, {"length_penalty": 0.5}, {"model": "other"}])
-def test_texts_of_other_options_or_models_go_apart(gated, ahead, fields):
+def test_texts_with_different_options_or_models_are_batched_apart(gated, ahead, fields):
     found = [ahead("first"), ahead("a"), ahead("b", **fields), ahead("c"), ahead("d", beam=7)]
     gated.gate.set()
     assert [texts_of(one) for one in found] == [["first"], ["a"], ["b"], ["c"], ["d"]]
@@ -83,7 +83,7 @@ def test_texts_of_other_options_or_models_go_apart(gated, ahead, fields):
     assert gated.options == [(5, 1.0), (5, 1.0), own, (7, 1.0)]
 
 
-def test_more_texts_than_may_wait_are_refused_until_others_are_answered(gated, port, ahead):
+def test_a_full_queue_refuses_texts_until_others_are_answered(gated, port, ahead):
     found = [ahead("a"), ahead(*"b" * 18)]
     refused = ask(port, "/translate", {"texts": ["c", "d"]})
     assert refused.status == 429
@@ -98,7 +98,7 @@ def test_more_texts_than_may_wait_are_refused_until_others_are_answered(gated, p
     assert ask(port, "/health").content == {"status": "ok", "unanswered": 0}
 
 
-def test_a_failure_is_that_of_its_batch_alone(gated, port):
+def test_a_failure_affects_only_its_batch(gated, port):
     gated.gate.set()
     failed = ask(port, "/translate", {"texts": "fail"})
     assert (failed.status, failed.content) == (
@@ -108,7 +108,7 @@ def test_a_failure_is_that_of_its_batch_alone(gated, port):
     assert ask(port, "/translate", {"texts": "go on"}).status == 200
 
 
-def test_the_end_waits_for_what_was_asked(gated):
+def test_shutdown_waits_for_pending_texts(gated):
     with ThreadPoolExecutor(2) as pool:
         with running({"echo": gated}) as port:
             found = [pool.submit(ask, port, "/translate", {"texts": text}) for text in "ab"]

@@ -9,7 +9,7 @@ from recipes.benchmark import serve
 pytestmark = pytest.mark.slow
 
 
-def test_several_clients_get_their_own_answers_until_the_end(capsys):
+def test_concurrent_clients_get_their_own_answers(capsys):
     serve.main(["--clients", "4", "--requests", "20", "--rounds", "1"])
     shown = capsys.readouterr().out
     numbers = r"( \| \d+\.\d){3} \|$"

@@ -27,7 +27,7 @@ def port():
         yield port
 
 
-def test_the_page_has_what_its_script_asks_for_and_nothing_of_elsewhere():
+def test_page_contains_all_its_script_needs_and_loads_nothing_else():
     found = []
     parser = HTMLParser()
     parser.handle_starttag = lambda tag, attributes: found.append((tag, dict(attributes)))
@@ -141,7 +141,7 @@ def test_two_models_show_what_they_found(show, port, width, scheme):
     assert dark == (scheme == "dark")
 
 
-def test_the_keyboard_reaches_all_and_a_refusal_is_shown(show):
+def test_keyboard_reaches_every_control_and_refusals_are_shown(show):
     page = show()
     focus = "document.activeElement"
     reached = []

@@ -11,7 +11,7 @@ from tests.serve.conftest import ask, running
 TEXTS = ["Good night.", "", "Where is the station?", "Good night."]
 
 
-def test_translations_are_the_translators(port, model):
+def test_served_translations_match_the_translator(port, model):
     found = ask(port, "/translate", {"texts": TEXTS, "beam": 3, "n_best": 2, "length_penalty": 0.5})
     assert found.status == 200
     assert found.content["model"] == "tatoeba-en-de"
@@ -26,14 +26,14 @@ def test_translations_are_the_translators(port, model):
             assert one["log_probability"] == pytest.approx(each.log_probability, abs=1e-4)
 
 
-def test_one_text_has_its_best_translation(port, model):
+def test_one_text_gets_its_best_translation(port, model):
     found = ask(port, "/translate", {"texts": "Good night."})
     ((only,),) = found.content["results"]
     assert only["text"] == model.translate("Good night.")
     assert ask(port, "/translate", {"texts": []}).content["results"] == []
 
 
-def test_models_and_health(port):
+def test_server_lists_models_and_reports_health(port):
     assert ask(port, "/models").content == [
         {
             "name": "tatoeba-en-de",
@@ -86,7 +86,7 @@ FIELDS = "texts, model, beam, n_best, length_penalty"
         ('"' + "a" * (1 << 20), 413, "a request has at most 1,048,576 bytes: send fewer texts"),
     ],
 )
-def test_what_cannot_be_answered_is_refused_in_a_sentence(port, body, status, sentence):
+def test_invalid_requests_get_one_sentence_errors(port, body, status, sentence):
     found = ask(port, "/translate", body)
     assert (found.status, found.content) == (status, {"error": sentence})
 
@@ -101,7 +101,7 @@ def test_a_text_of_more_tokens_than_the_model_takes_is_refused(model):
     assert (found.status, found.content) == (413, {"error": sentence})
 
 
-def test_pages_elsewhere_can_ask_nothing(port):
+def test_pages_of_other_origins_are_refused(port):
     # a form or a script of another origin sends these types without asking first
     for kind in ("text/plain", "application/x-www-form-urlencoded"):
         found = ask(port, "/translate", json.dumps({"texts": "a"}), kind=kind)
@@ -114,14 +114,14 @@ def test_pages_elsewhere_can_ask_nothing(port):
         assert ask(open_port, "/models", Host="elsewhere.example").status == 200
 
 
-def test_a_look_is_at_one_text(port):
+def test_inspection_takes_one_text(port):
     for texts in ([], ["a", "b"]):
         found = ask(port, "/look", {"texts": texts})
         sentence = "texts must be one text where /look is asked"
         assert (found.status, found.content) == (400, {"error": sentence})
 
 
-def test_a_look_has_attention_and_the_encoders_states(port, model):
+def test_inspection_returns_attention_and_encoder_states(port, model):
     text = "Where is the station?"
     (found,) = ask(port, "/look", {"texts": text}).content["results"]
     best = model.n_best(text)

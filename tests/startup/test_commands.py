@@ -39,7 +39,7 @@ _slow = [name for name in MODELS if name != "hybonet"]
 @pytest.mark.parametrize(
     "name", ["hybonet", *(pytest.param(name, marks=pytest.mark.slow) for name in _slow)]
 )
-def test_models_train_go_on_translate_and_are_validated(name, data, work, fork, tmp_path):
+def test_models_train_resume_translate_and_validate(name, data, work, fork, tmp_path):
     plugin = [flag for flag in MODELS[name] if flag.startswith("--user-dir")]
     for updates in (2, 3):
         flags = [*MODELS[name], *TRAINING, f"--max-update={updates}", f"--save-dir={tmp_path}"]
@@ -58,14 +58,14 @@ def test_models_train_go_on_translate_and_are_validated(name, data, work, fork, 
     assert re.findall(r"\n(H-\d)", done.stdout) == ["H-0", "H-1"]
 
 
-def test_a_training_goes_on_from_numbers_of_bleu(checkpoint, data, work, fork):
+def test_training_resumes_with_bleu_as_checkpoint_metric(checkpoint, data, work, fork):
     bleu = ["--eval-bleu", '--eval-bleu-args={"beam": 1}', "--best-checkpoint-metric=bleu"]
     flags = [*TINY, *bleu, "--max-epoch=2", "--save-dir=ck"]
     done = fork("fairseq-train", data, *flags, cwd=work)
     assert "Loaded checkpoint" in done.stdout + done.stderr
 
 
-def test_hydra_knows_models_of_the_plugin_and_says_nothing_else(data, tmp_path, fork):
+def test_hydra_lists_the_plugins_models_and_prints_nothing_else(data, tmp_path, fork):
     options = ["common.user_dir=hyptrans", "common.cpu=true", "model=hybonet_tiny"]
     options += ["task=translation", f"task.data={data}", "criterion=cross_entropy"]
     options += ["optimizer=adam", "lr_scheduler=fixed", "optimization.lr=[0.001]"]
@@ -75,7 +75,7 @@ def test_hydra_knows_models_of_the_plugin_and_says_nothing_else(data, tmp_path, 
     assert "hydra" not in done.stderr.lower().replace("fairseq-hydra-train", "")
 
 
-def test_user_dir_is_the_installed_package_whatever_lies_in_the_folder(data, tmp_path, fork):
+def test_user_dir_means_the_installed_package_in_any_folder(data, tmp_path, fork):
     other = tmp_path / "hyptrans"
     other.mkdir()
     (other / "__init__.py").write_text("raise SystemExit('the folder here was imported')")
@@ -84,7 +84,7 @@ def test_user_dir_is_the_installed_package_whatever_lies_in_the_folder(data, tmp
     assert "none.pt" in done.stderr
 
 
-def test_a_checkpoint_of_0_2_0_translates_the_same(fork, tmp_path):
+def test_a_checkpoint_of_0_2_0_gives_the_same_translations(fork, tmp_path):
     file = OLD / "checkpoint_last.pt"
     words = ["--user-dir=hyptrans", "--path", file, "--cpu", "--beam=4"]
     done = fork("fairseq-generate", OLD / "bin", *words, cwd=tmp_path)
@@ -105,7 +105,7 @@ def test_a_checkpoint_of_0_2_0_translates_the_same(fork, tmp_path):
     assert re.search(r"Loaded checkpoint .* @ 20 updates", done.stdout + done.stderr)
 
 
-def test_a_checkpoint_of_a_version_that_is_not_read_is_refused_by_name(fork, tmp_path):
+def test_error_names_the_unsupported_version_of_a_checkpoint(fork, tmp_path):
     state = torch.load(OLD / "checkpoint_last.pt", weights_only=False)
     del state["model"]["version"]
     torch.save(state, tmp_path / "none.pt")
@@ -115,7 +115,7 @@ def test_a_checkpoint_of_a_version_that_is_not_read_is_refused_by_name(fork, tmp
     assert "UserError: it was written by hyptrans 0.1.0" in done.stderr
 
 
-def test_an_optimizer_that_moves_points_off_their_manifold_is_refused_first(data, fork, tmp_path):
+def test_fairseq_train_refuses_optimizers_that_move_points_off_the_manifold(data, fork, tmp_path):
     flags = [*MODELS["hybonet"], *TRAINING, "--embedding-storage=manifold"]
     done = fork("fairseq-train", data, *flags, f"--save-dir={tmp_path}", cwd=tmp_path, check=False)
     assert done.returncode != 0

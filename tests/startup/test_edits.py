@@ -19,12 +19,12 @@ from fairseq.tasks.fairseq_task import LegacyFairseqTask
 from omegaconf import OmegaConf
 
 
-def test_numpy_has_no_int_for_blocks_of_tokens():
+def test_token_blocks_avoid_the_removed_numpy_int():
     blocks = TokenBlockDataset([[1, 2], [3]], [2, 1], None, pad=0, eos=0, break_mode="eos")
     assert len(blocks) == 2
 
 
-def test_numpy_has_no_long_and_no_interpolation_for_buckets():
+def test_buckets_avoid_removed_numpy_names():
     words, sizes = Dictionary(), [2, 4]
     sentences = [torch.tensor([4, 2]), torch.tensor([4, 4, 4, 2])]
     sides = (sentences, sizes, words)
@@ -33,17 +33,17 @@ def test_numpy_has_no_long_and_no_interpolation_for_buckets():
     assert get_buckets([1, 2, 3, 4, 5, 6], 2).tolist() == [3, 6]
 
 
-def test_numpy_has_no_int_for_masks():
+def test_masks_avoid_the_removed_numpy_int():
     assert compute_mask_indices((1, 50), None, 0.3, 5, no_overlap=True, min_masks=2).any()
 
 
-def test_numpy_has_no_float_for_the_random_field():
+def test_random_field_avoids_the_removed_numpy_float():
     emissions, targets = torch.zeros(1, 3, 8), torch.tensor([[1, 2, 3]])
     masks = torch.ones(1, 3, dtype=torch.bool)
     assert DynamicCRF(8, beam_size=4)(emissions, targets, masks).isfinite().all()
 
 
-def test_processes_of_one_training_send_each_other_objects():
+def test_training_processes_exchange_objects():
     sent = io.BytesIO()
     state = {"cfg": OmegaConf.create({"lr": [0.1]}), "model": torch.ones(2)}
     torch.save(distributed._split_tensors_from_obj(state, []), sent)
@@ -56,7 +56,7 @@ def test_processes_of_one_training_send_each_other_objects():
     assert got["cfg"].lr == [0.1]
 
 
-def test_post_norm_layer_takes_padding_in_evaluation_and_has_a_gradient(rng):
+def test_post_norm_layer_handles_padding_and_has_gradients_in_evaluation(rng):
     config = TransformerConfig()
     config.encoder.embed_dim, config.encoder.ffn_embed_dim = 16, 32
     config.encoder.attention_heads = 2
@@ -70,7 +70,7 @@ def test_post_norm_layer_takes_padding_in_evaluation_and_has_a_gradient(rng):
     assert x.grad[0, 0].eq(0).all()
 
 
-def test_bf16_asks_for_no_tpu():
+def test_bf16_needs_no_tpu():
     flags = ["data", "--arch", "transformer", "--optimizer", "adam", "--lr", "1", "--bf16"]
     args = options.parse_args_and_arch(options.get_training_parser(), flags)
     assert args.bf16
@@ -92,7 +92,7 @@ class Task(LegacyFairseqTask):
 
 @pytest.mark.parametrize("scripted", [False, True])
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_no_ngram_is_repeated(size, scripted):
+def test_no_repeat_ngram_size_blocks_repeated_ngrams(size, scripted):
     torch.manual_seed(0)
     names = ("embed_dim", "ffn_embed_dim", "attention_heads", "layers")
     sizes = dict(zip(names, (16, 32, 2, 1), strict=True))
@@ -116,7 +116,7 @@ def test_no_ngram_is_repeated(size, scripted):
 
 
 @pytest.mark.parametrize("flag", ["--sacrebleu", "--sentence-bleu", "--ignore-case"])
-def test_every_kind_of_score(flag, monkeypatch, tmp_path, capsys):
+def test_every_scorer_of_fairseq_works(flag, monkeypatch, tmp_path, capsys):
     from fairseq_cli import score
 
     path = tmp_path / "text"

@@ -37,33 +37,33 @@ def program(run, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["fairseq-train", "fairseq-eval-lm", "-m fairseq_cli.train"])
-def test_the_hook_acts_in_programs_of_fairseq(name, program):
+def test_hook_acts_in_fairseq_programs(name, program):
     assert program(ACTS, name) == "True"
 
 
 @pytest.mark.parametrize("name", ["-c", "train.py", "my-fairseq-train", "-m fairseq_like.train"])
-def test_the_hook_acts_in_no_other_program(name, program):
+def test_hook_acts_in_no_other_program(name, program):
     assert program(ACTS, name) == "False"
 
 
 @pytest.mark.parametrize(
     ("name", "acts"), [("fairseq-train", "True"), ("fairseq-of-mine", "False")]
 )
-def test_the_line_tells_programs_of_fairseq_by_their_whole_names(name, acts, run, tmp_path):
+def test_hook_line_matches_whole_names_of_fairseq_programs(name, acts, run, tmp_path):
     """Without site-packages, so that the line of this checkout acts and no installed one."""
     line = (ROOT / "hyptrans.pth").read_text()
     (tmp_path / name).write_text(f"import sys; sys.path.append({str(ROOT)!r})\n{line}\n{ACTS}\n")
     assert run("python", "-S", tmp_path / name, cwd=tmp_path).stdout.strip() == acts
 
 
-def test_a_start_of_python_imports_no_module_of_ours(run, tmp_path):
+def test_python_startup_imports_no_hyptrans_module(run, tmp_path):
     done = run("python", "-X", "importtime", "-c", "pass", cwd=tmp_path)
     assert "site" in done.stderr
     # setuptools has a module of its own for an editable installation
     assert not re.search(r"\| +(hyptrans|fairseq)", done.stderr)
 
 
-def test_processes_that_a_program_starts_inherit_the_hook(program):
+def test_child_processes_inherit_the_hook(program):
     child = (
         f"import subprocess, sys; print(subprocess.check_output([sys.executable, '-c', {ACTS!r}]))"
     )
@@ -71,7 +71,7 @@ def test_processes_that_a_program_starts_inherit_the_hook(program):
     assert "False" in program(child, "train.py")
 
 
-def test_variable_switches_the_hook_off(program):
+def test_environment_variable_disables_the_hook(program):
     code = "import hyptrans_startup as h, sys; h.install(); print(h.Finder in sys.meta_path)"
     assert program(code, "fairseq-train") == "True"
     assert program(code, "fairseq-train", HYPTRANS_STARTUP="0") == "False"
@@ -86,11 +86,11 @@ def test_variable_switches_the_hook_off(program):
         ("train.py", {}, "None"),
     ],
 )
-def test_threads_of_fairseq_wait_briefly_unless_the_user_says_how(name, said, seen, program):
+def test_fairseq_threads_wait_briefly_unless_the_user_sets_a_policy(name, said, seen, program):
     assert program(SPINS, name, **said) == seen
 
 
-def test_threads_of_our_programs_wait_briefly_too(program):
+def test_hyptrans_threads_wait_briefly(program):
     code = (
         "from hyptrans.commands.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
     )
@@ -114,19 +114,19 @@ def another_fairseq(tmp_path):
 @pytest.mark.parametrize(
     ("version", "edited"), [("0.12.2", "True"), ("0.12.3", "False"), ("", "False")]
 )
-def test_another_fairseq_is_left_alone(version, edited, program, another_fairseq):
+def test_hook_leaves_other_fairseq_versions_alone(version, edited, program, another_fairseq):
     code = another_fairseq(version, "text = 'os.path.abspath(args.user_dir)'")
     assert program(code + "print('plugin_folder' in u.text)", "fairseq-train") == edited
 
 
-def test_an_edit_that_does_not_match_once_stops_the_import(program, another_fairseq):
+def test_an_edit_without_exactly_one_match_stops_the_import(program, another_fairseq):
     code = another_fairseq("0.12.2", "")
     code = f"try:\n    {code}\nexcept ImportError as error: print(error)"
     told = "fairseq.utils of fairseq 0.12.2 has 'os.path.abspath(args.user_dir' 0 times"
     assert program(code, "fairseq-train").startswith(told)
 
 
-def test_every_edit_stands_once_and_keeps_the_number_of_lines():
+def test_every_edit_matches_once_and_keeps_the_line_count():
     import fairseq
 
     site = Path(fairseq.__file__).parents[1]

@@ -38,7 +38,7 @@ def source(tmp_path_factory):
 
 
 @pytest.mark.parametrize("how", ["folder", "editable", "sdist"])
-def test_hook_comes_and_goes_with_the_package(how, source, tmp_path):
+def test_hook_is_installed_and_removed_with_the_package(how, source, tmp_path):
     call(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
     python = tmp_path / "venv" / "bin" / "python"
     call(python, "-m", "pip", "install", "setuptools>=77", "wheel", cwd=tmp_path)

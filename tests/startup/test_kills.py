@@ -39,7 +39,7 @@ def kill_while_it_writes(process, save, beginning):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("beginning", [LAST, "checkpoint_1"])
-def test_a_kill_while_a_checkpoint_is_written_leaves_a_whole_one(beginning, data, tmp_path):
+def test_a_kill_while_saving_leaves_an_intact_checkpoint(beginning, data, tmp_path):
     save = tmp_path / "save"
     save.mkdir()
     # wide, so that writing takes long enough to be met

@@ -28,7 +28,7 @@ TWINS = ("euclidean", "euclidean_prenorm", "euclidean_postnorm")
         *(pytest.param(one, 30, marks=pytest.mark.slow) for one in (*ARCHITECTURES, *TWINS)),
     ],
 )
-def test_every_update_has_the_loss_that_fairseq_has(name, updates, data, tmp_path):
+def test_every_update_matches_fairseqs_loss(name, updates, data, tmp_path):
     name, *points = name.split()
     sizes = SIZES | ({"embedding_storage": "manifold"} if points else {})
     # at 1e-3 rounding of float32 grows to a percent of HyboNet's loss within thirty updates

@@ -195,7 +195,7 @@ def test_a_second_run_into_the_same_folder_is_refused(data, tmp_path):
         (["train", ".", "--out", "out", "--config", "none.yaml"], "none.yaml: No such file"),
     ],
 )
-def test_what_is_missing_is_named(given, sentence, tmp_path):
+def test_error_names_what_is_missing(given, sentence, tmp_path):
     done = run(given, cwd=tmp_path)
     assert done.returncode == 2
     assert sentence in done.stderr

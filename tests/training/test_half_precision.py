@@ -20,7 +20,7 @@ def in_float32():
 @pytest.mark.parametrize(
     ("arch", "dtype"), [*((arch, "bfloat16") for arch in APART), ("hybonet", "float16")]
 )
-def test_curves_stay_near_those_of_float32(arch, dtype, device, in_float32):
+def test_half_precision_curves_stay_near_float32(arch, dtype, device, in_float32):
     if arch not in in_float32:
         in_float32[arch] = curve(arch, device)
     found = curve(arch, device, DTYPES[dtype])

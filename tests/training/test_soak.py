@@ -71,7 +71,9 @@ def trained(data, out, storage, factor, updates, device):
     ("storage", "factor", "updates"),
     [("manifold", FACTOR, 4000), ("manifold", 4 * FACTOR, 1000), ("space", 4 * FACTOR, 1000)],
 )
-def test_points_and_memory_stay_where_they_are(data, tmp_path, storage, factor, updates, device):
+def test_long_training_keeps_points_on_the_manifold_and_memory_constant(
+    data, tmp_path, storage, factor, updates, device
+):
     entries = trained(data, tmp_path, storage, factor, updates, device)
     assert len(entries) >= updates // LOG_INTERVAL - 1
     losses = [float(entry["loss"]) for entry in entries]

@@ -17,7 +17,7 @@ def given(tokenizer):
     return tokenizer(["Good night.", TEXT], padding=True, return_tensors="pt")
 
 
-def test_past_key_values_is_another_name_of_the_cache(model, given):
+def test_past_key_values_names_the_cache(model, given):
     tokens = torch.tensor([[2, 9, 7], [2, 8, 6]])
     with torch.no_grad():
         first = model(**given, decoder_input_ids=tokens[:, :2], use_cache=True)
@@ -26,7 +26,7 @@ def test_past_key_values_is_another_name_of_the_cache(model, given):
     torch.testing.assert_close(second.logits[:, -1], wanted[:, -1], rtol=1e-4, atol=1e-4)
 
 
-def test_embeddings_in_place_of_tokens_give_the_same_and_have_gradients(model, given):
+def test_inputs_embeds_match_input_ids_and_have_gradients(model, given):
     tokens = torch.tensor([[2, 9, 1], [2, 8, 6]])
     mask = tokens.ne(1).long()
     wanted = model(**given, decoder_input_ids=tokens).logits
@@ -48,7 +48,7 @@ def test_embeddings_in_place_of_tokens_give_the_same_and_have_gradients(model, g
     assert torch.equal(model(**given, decoder_input_ids=tokens).logits, wanted)
 
 
-def test_generate_takes_embeddings_of_the_source(model, given, tokenizer):
+def test_generate_accepts_inputs_embeds(model, given, tokenizer):
     made = model.generate(
         inputs_embeds=model.get_input_embeddings()(given.input_ids),
         attention_mask=given.attention_mask,
@@ -56,7 +56,7 @@ def test_generate_takes_embeddings_of_the_source(model, given, tokenizer):
     assert torch.equal(made, model.generate(**given))
 
 
-def test_tokens_and_embeddings_do_not_go_together(model, given):
+def test_input_ids_and_inputs_embeds_together_are_refused(model, given):
     vectors = model.get_input_embeddings()(given.input_ids)
     with pytest.raises(UserError, match="input_ids or inputs_embeds, not both"):
         model(**given, inputs_embeds=vectors, decoder_input_ids=given.input_ids)
@@ -64,7 +64,7 @@ def test_tokens_and_embeddings_do_not_go_together(model, given):
         model(**given, decoder_inputs_embeds=vectors, use_cache=True)
 
 
-def test_a_translation_may_end_right_after_its_prefix(model, ours, tokenizer):
+def test_translation_may_end_right_after_its_prefix(model, ours, tokenizer):
     given = tokenizer(["Good night."], return_tensors="pt")
     begun = torch.tensor([[2, *ours._target.rows("Gute Nacht!")[0][:-1]]])
     made = model.generate(**given, decoder_input_ids=begun)
@@ -97,7 +97,7 @@ def test_stop_strings_end_a_translation(model, tokenizer, beams):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-def test_auto_is_the_precision_of_the_folder(dtype, model, tokenizer, library, tmp_path):
+def test_dtype_auto_takes_the_precision_of_the_folder(dtype, model, tokenizer, library, tmp_path):
     model.to(dtype).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     found = library.AutoModelForSeq2SeqLM.from_pretrained(tmp_path, dtype="auto")
@@ -106,7 +106,7 @@ def test_auto_is_the_precision_of_the_folder(dtype, model, tokenizer, library, t
     assert {parameter.dtype for parameter in other.parameters()} == {torch.float32}
 
 
-def test_use_changes_nothing_by_which_datasets_knows_a_tokenizer(library, place):
+def test_using_a_tokenizer_keeps_its_datasets_fingerprint(library, place):
     hash_of = pytest.importorskip("datasets").fingerprint.Hasher.hash
     tokenizer, other = (library.AutoTokenizer.from_pretrained(place) for _ in range(2))
     before = hash_of(tokenizer)
@@ -114,7 +114,7 @@ def test_use_changes_nothing_by_which_datasets_knows_a_tokenizer(library, place)
     assert hash_of(tokenizer) == before == hash_of(other)
 
 
-def test_a_model_of_the_package_is_found_by_its_name_without_the_hub(library, monkeypatch):
+def test_a_bundled_model_loads_by_name_without_the_hub(library, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("asks the hub"))
     tokenizer = library.AutoTokenizer.from_pretrained("tatoeba-en-de")
@@ -124,7 +124,7 @@ def test_a_model_of_the_package_is_found_by_its_name_without_the_hub(library, mo
     assert library.AutoConfig.from_pretrained("tatoeba-en-de").model_type == "hyptrans"
 
 
-def test_a_saved_model_has_a_card_and_keeps_one_that_is_there(model, tokenizer, tmp_path):
+def test_saving_writes_a_card_but_keeps_an_existing_one(model, tokenizer, tmp_path):
     model.save_pretrained(tmp_path)
     card = (tmp_path / "README.md").read_text()
     assert "Translates from `en` to `de`: `hybonet_plus_iwslt_d64` of hyptrans" in card
@@ -137,7 +137,7 @@ def test_a_saved_model_has_a_card_and_keeps_one_that_is_there(model, tokenizer, 
     assert hyptrans.load(tmp_path).translate("Good night.") == "Gute Nacht!"
 
 
-def test_messages_name_options_as_python_does(tokenizer):
+def test_error_messages_use_python_option_names(tokenizer):
     from hyptrans.transformers import HyptransConfig, HyptransForConditionalGeneration
 
     sizes = {"encoder_embed_dim": 10, "encoder_attention_heads": 4}

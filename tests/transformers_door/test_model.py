@@ -34,7 +34,7 @@ def collated(ours, texts, targets):
     return collate(samples, pad_idx=1, eos_idx=2, left_pad_source=True, left_pad_target=False)
 
 
-def test_logits_are_those_of_the_core(model, ours, tokenizer):
+def test_logits_match_the_core_model(model, ours, tokenizer):
     given = batch(tokenizer)
     previous = model.prepare_decoder_input_ids_from_labels(labels_of(tokenizer, given.labels))
     with torch.no_grad():
@@ -44,7 +44,7 @@ def test_logits_are_those_of_the_core(model, ours, tokenizer):
     assert found.cache is None
 
 
-def test_a_mask_goes_before_the_tokens(model, tokenizer):
+def test_attention_mask_overrides_padding_tokens(model, tokenizer):
     given = batch(tokenizer)
     wrong = given.input_ids.masked_fill(given.attention_mask.eq(0), 7)
     with torch.no_grad():
@@ -55,7 +55,7 @@ def test_a_mask_goes_before_the_tokens(model, tokenizer):
     assert torch.equal(found, wanted)
 
 
-def test_tokens_tell_of_padding_where_no_mask_does(model, tokenizer):
+def test_padding_tokens_define_the_mask_by_default(model, tokenizer):
     given = batch(tokenizer)
     with torch.no_grad():
         found, wanted = (
@@ -66,7 +66,7 @@ def test_tokens_tell_of_padding_where_no_mask_does(model, tokenizer):
 
 
 @pytest.mark.parametrize("pieces", [[1, 1, 1, 1], [2, 2], [3, 1]])
-def test_a_cache_gives_the_logits_of_all_tokens_at_once(model, tokenizer, pieces):
+def test_cached_decoding_gives_the_logits_of_a_full_pass(model, tokenizer, pieces):
     given = batch(tokenizer)
     source = {"input_ids": given.input_ids, "attention_mask": given.attention_mask}
     tokens, cache, found = given.labels[:, :4], None, []
@@ -82,7 +82,7 @@ def test_a_cache_gives_the_logits_of_all_tokens_at_once(model, tokenizer, pieces
 
 # the library's smoothing adds up in float32, whatever the model is in
 @pytest.mark.parametrize(("smoothing", "close"), [(0.0, 1e-10), (EPSILON, 1e-7)])
-def test_loss_and_gradients_are_those_of_the_criterion(library, place, tokenizer, smoothing, close):
+def test_loss_and_gradients_match_the_criterion(library, place, tokenizer, smoothing, close):
     from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
     from transformers.trainer_pt_utils import LabelSmoother
 
@@ -117,7 +117,7 @@ def test_loss_and_gradients_are_those_of_the_criterion(library, place, tokenizer
         torch.testing.assert_close(own[name].grad, parameter.grad, rtol=0, atol=close)
 
 
-def test_loss_of_a_number_of_items_is_a_sum_over_it(model, tokenizer):
+def test_loss_with_num_items_divides_the_sum_by_it(model, tokenizer):
     given = batch(tokenizer)
     labels = labels_of(tokenizer, given.labels)
     with torch.no_grad():
@@ -129,7 +129,7 @@ def test_loss_of_a_number_of_items_is_a_sum_over_it(model, tokenizer):
     torch.testing.assert_close(part * 100, mean * count)
 
 
-def test_the_loss_of_logits_in_bfloat16_is_summed_in_float32(library, rng):
+def test_loss_of_bfloat16_logits_accumulates_in_float32(library, rng):
     logits, labels = torch.randn(4, 50, 300, generator=rng), torch.randint(300, (4, 50))
     loss, half = importlib.import_module("hyptrans.transformers.model")._loss, logits.bfloat16()
     found = loss(half, labels, None)
@@ -138,14 +138,14 @@ def test_the_loss_of_logits_in_bfloat16_is_summed_in_float32(library, rng):
 
 
 @pytest.mark.parametrize("beam", [1, 5])
-def test_generate_finds_what_translate_finds(model, ours, tokenizer, sentences, beam):
+def test_generate_finds_the_same_translations_as_translate(model, ours, tokenizer, sentences, beam):
     given = tokenizer(sentences, padding=True, return_tensors="pt")
     made = model.generate(**given, num_beams=beam)
     found = tokenizer.batch_decode(made, skip_special_tokens=True)
     assert found == ours.translate(sentences, beam=beam)
 
 
-def test_bfloat16_translates(library, place, ours, tokenizer):
+def test_model_translates_in_bfloat16(library, place, ours, tokenizer):
     model = library.AutoModelForSeq2SeqLM.from_pretrained(place, dtype=torch.bfloat16)
     assert {p.dtype for p in model.parameters()} == {torch.bfloat16}
     made = model.generate(**tokenizer(SOURCES, padding=True, return_tensors="pt"))
@@ -153,13 +153,13 @@ def test_bfloat16_translates(library, place, ours, tokenizer):
     assert found == ours.translate(SOURCES)
 
 
-def test_generate_without_a_cache_finds_the_same(model, tokenizer, sentences):
+def test_generate_without_a_cache_gives_the_same_result(model, tokenizer, sentences):
     given = tokenizer(sentences[:6], padding=True, return_tensors="pt")
     found = [model.generate(**given, use_cache=kept).tolist() for kept in (True, False)]
     assert found[0] == found[1]
 
 
-def test_a_prefix_is_followed(model, ours, tokenizer):
+def test_generate_follows_a_prefix(model, ours, tokenizer):
     given = tokenizer([SOURCES[1]], return_tensors="pt")
     begun = torch.tensor([[2, *ours._target.rows("Gestern")[0][:-1]]])
     made = model.generate(**given, decoder_input_ids=begun)
@@ -167,7 +167,7 @@ def test_a_prefix_is_followed(model, ours, tokenizer):
     assert found == ours.translate(SOURCES[1], prefix="Gestern")
 
 
-def test_what_cannot_be_is_refused(model, library, place, tokenizer):
+def test_impossible_arguments_are_refused(model, library, place, tokenizer):
     given = batch(tokenizer)
     with pytest.raises(UserError, match="decoder_input_ids or labels"):
         model(given.input_ids)

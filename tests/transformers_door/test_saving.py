@@ -17,7 +17,7 @@ def save(model, tokenizer, out):
     return out
 
 
-def test_a_saved_model_is_read_by_both_doors(model, tokenizer, library, ours, tmp_path):
+def test_both_front_ends_load_a_saved_model(model, tokenizer, library, ours, tmp_path):
     with torch.no_grad():
         next(model.parameters()).mul_(1.25)
     model.generation_config.num_beams = 2
@@ -36,7 +36,7 @@ def test_a_saved_model_is_read_by_both_doors(model, tokenizer, library, ours, tm
 
 
 @pytest.mark.parametrize("name", ["hybonet_tiny", "hypformer_tiny", "euclidean_prenorm_tiny"])
-def test_a_new_model_is_saved_with_what_it_shares(name, tokenizer, tmp_path):
+def test_a_new_model_keeps_its_shared_tables_when_saved(name, tokenizer, tmp_path):
     from hyptrans.transformers import HyptransConfig, HyptransForConditionalGeneration
 
     config = HyptransConfig.of(tokenizer, name, share_decoder_input_output_embed=True)
@@ -66,7 +66,7 @@ def test_a_model_without_a_tokenizer_is_saved_without_a_card(library, tmp_path):
     assert not (tmp_path / "README.md").exists()
 
 
-def test_a_full_disk_leaves_the_subword_model_that_was_there(tokenizer, tmp_path):
+def test_a_full_disk_preserves_the_existing_subword_model(tokenizer, tmp_path):
     """Of one that is larger than both dictionaries."""
     tokenizer.save_vocabulary(tmp_path)
     before = (tmp_path / "sentencepiece.model").read_bytes()
@@ -97,7 +97,7 @@ def test_a_full_disk_leaves_the_subword_model_that_was_there(tokenizer, tmp_path
         ('{"watermarking_config": {"x": 1}}', "has no option 'watermarking_config'"),
     ],
 )
-def test_wrong_options_of_a_strangers_generation_are_refused(text, message, place, tmp_path):
+def test_foreign_generation_configs_with_wrong_options_are_refused(text, message, place, tmp_path):
     from hyptrans.transformers import HyptransForConditionalGeneration
 
     shutil.copytree(place, tmp_path / "model")
@@ -107,7 +107,7 @@ def test_wrong_options_of_a_strangers_generation_are_refused(text, message, plac
         HyptransForConditionalGeneration.from_pretrained(tmp_path / "model")
 
 
-def test_options_of_generation_are_kept(model, tokenizer, library, tmp_path):
+def test_saving_keeps_generation_options(model, tokenizer, library, tmp_path):
     told = {"length_penalty": 0.6, "no_repeat_ngram_size": 3, "max_length": 77, "num_beams": 3}
     told |= {"do_sample": True, "temperature": 0.5, "top_k": 20, "suppress_tokens": [1, 5]}
     for name, value in told.items():

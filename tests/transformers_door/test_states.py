@@ -42,7 +42,7 @@ def given(tokenizer):
     return {**made, "labels": labels.masked_fill(labels.eq(tokenizer.pad_token_id), -100)}
 
 
-def test_states_are_those_that_become_the_logits(fresh, given):
+def test_final_states_produce_the_logits(fresh, given):
     with torch.no_grad():
         out = fresh(**given, **ASKED)
         plain = fresh(**given)
@@ -62,7 +62,7 @@ def test_states_are_those_that_become_the_logits(fresh, given):
     assert plain.encoder_attentions is plain.cross_attentions is None
 
 
-def test_weights_need_no_layer_a_second_time(fresh, given):
+def test_attention_weights_need_no_second_forward_pass(fresh, given):
     runs = []
     for side in (fresh.encoder, fresh.decoder):
         side.layers[0].register_forward_hook(lambda *_: runs.append(1))
@@ -71,7 +71,7 @@ def test_weights_need_no_layer_a_second_time(fresh, given):
     assert len(runs) == 2
 
 
-def test_padding_is_known_to_those_who_hand_states_over(fresh, given):
+def test_precomputed_encoder_states_respect_padding(fresh, given):
     source, labels = (
         {name: given[name] for name in ("input_ids", "attention_mask")},
         given["labels"],
@@ -92,7 +92,7 @@ def test_padding_is_known_to_those_who_hand_states_over(fresh, given):
             assert torch.equal(found, wanted)
 
 
-def test_the_last_layer_looks_at_the_source_as_align_says(model, ours, tokenizer):
+def test_cross_attention_of_the_last_layer_matches_align(model, ours, tokenizer):
     source, target = "Good night.", "Gute Nacht."
     made = tokenizer(source, text_target=target, return_tensors="pt")
     with torch.no_grad():
@@ -101,7 +101,7 @@ def test_the_last_layer_looks_at_the_source_as_align_says(model, ours, tokenizer
     torch.testing.assert_close(out.cross_attentions[-1][0].mean(0), wanted)
 
 
-def test_generate_hands_out_those_of_each_token(model, tokenizer):
+def test_generate_returns_states_and_weights_of_each_token(model, tokenizer):
     made = tokenizer(["Good night.", "No."], padding=True, return_tensors="pt")
     asked = {**ASKED, "return_dict_in_generate": True, "max_new_tokens": 4, "num_beams": 1}
     found = model.generate(**made, **asked)

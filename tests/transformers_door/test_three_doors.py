@@ -105,7 +105,9 @@ def slow(name):
 
 
 @pytest.mark.parametrize(("name", "count"), [("hybonet_plus_tiny", 40), *map(slow, NAMES)])
-def test_three_doors_find_the_same_tokens(name, count, data, library, tmp_path):
+def test_fairseq_transformers_and_hyptrans_generate_the_same_tokens(
+    name, count, data, library, tmp_path
+):
     texts, path = sentences(count, seed=11), tmp_path / "model.pt"
     size = next(size for size in SIZES if name.endswith(f"_{size}"))
     model = make_checkpoint(path, data, name, *(flags_of(size) if count == 1000 else ()))

@@ -16,7 +16,7 @@ ODD = [
 ]
 
 
-def test_numbers_are_those_of_the_text_pipeline(tokenizer, ours, sentences):
+def test_token_ids_match_the_text_pipeline(tokenizer, ours, sentences):
     texts = [*sentences, *ODD]
     for given, language in (
         ({"text": texts}, ours._source),
@@ -29,7 +29,7 @@ def test_numbers_are_those_of_the_text_pipeline(tokenizer, ours, sentences):
     assert tokenizer(sentences)["input_ids"] == ours._source.rows(sentences)
 
 
-def test_numbers_become_the_text_that_they_are(tokenizer, ours):
+def test_token_ids_decode_to_their_text(tokenizer, ours):
     texts = ["Gute Nacht, Tom!", "Wo ist der Bahnhof?"]
     rows = tokenizer(text_target=texts)["input_ids"]
     assert tokenizer.batch_decode(rows, skip_special_tokens=True) == texts
@@ -38,16 +38,16 @@ def test_numbers_become_the_text_that_they_are(tokenizer, ours):
     assert len(tokenizer) == ours.dictionary_sizes[0]
 
 
-def test_a_pickled_tokenizer_is_the_same(tokenizer, sentences):
+def test_a_pickled_tokenizer_behaves_the_same(tokenizer, sentences):
     again = pickle.loads(pickle.dumps(tokenizer))
     assert again(sentences)["input_ids"] == tokenizer(sentences)["input_ids"]
 
 
-def test_a_pair_is_refused(tokenizer):
+def test_tokenizer_refuses_a_pair(tokenizer):
     with pytest.raises(UserError, match="not a pair"):
         tokenizer("one", "two")
 
 
-def test_what_is_too_long_can_be_cut(tokenizer):
+def test_tokenizer_truncates_long_text(tokenizer):
     assert tokenizer.model_max_length == 1024
     assert len(tokenizer("word " * 2000, truncation=True)["input_ids"]) == 1024

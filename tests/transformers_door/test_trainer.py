@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
-def test_a_step_in_bfloat16_is_nearly_that_in_float32(tokenizer, sentences, tmp_path):
+def test_a_bfloat16_step_is_close_to_float32(tokenizer, sentences, tmp_path):
     rows, ends = rows_of(tokenizer, sentences), []
     for chosen in ({}, {"bf16": True}):
         trainer = make_trainer(tokenizer, rows, tmp_path / "out", "hybonet_plus_tiny", 2, **chosen)
@@ -33,7 +33,7 @@ def test_a_step_in_bfloat16_is_nearly_that_in_float32(tokenizer, sentences, tmp_
 
 
 @pytest.mark.parametrize("points", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_a_resumed_training_ends_in_the_same_bits(tokenizer, sentences, tmp_path, points):
+def test_a_resumed_training_ends_bitwise_identical(tokenizer, sentences, tmp_path, points):
     rows = rows_of(tokenizer, sentences) * 6
     ends = []
     for name, begun in (("whole", None), ("resumed", str(tmp_path / "whole" / "checkpoint-2"))):
@@ -49,7 +49,7 @@ def test_a_resumed_training_ends_in_the_same_bits(tokenizer, sentences, tmp_path
 
 
 @pytest.mark.parametrize("points", [False, True])
-def test_every_update_has_the_loss_that_fairseq_has(points, library, tmp_path, monkeypatch):
+def test_every_update_matches_fairseqs_loss(points, library, tmp_path, monkeypatch):
     from hyptrans.transformers import HyptransTokenizer
 
     data, texts = prepared_folder(tmp_path / "data"), drawn(48, seed=11)
@@ -74,7 +74,7 @@ def test_every_update_has_the_loss_that_fairseq_has(points, library, tmp_path, m
 @pytest.mark.slow
 # the library's smoothing adds up in float32
 @pytest.mark.parametrize(("smoothing", "close"), [(0.0, 1e-9), (0.1, 1e-6)])
-def test_two_processes_or_batches_are_one(tmp_path, smoothing, close):
+def test_two_processes_or_accumulated_batches_match_one(tmp_path, smoothing, close):
     ends = []
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     for processes, batches in ((1, 1), (2, 1), (1, 2)):
@@ -113,16 +113,14 @@ def small_trainer(tokenizer, sentences, out, *, arch="hybonet_tiny", storage="sp
     )
 
 
-def test_points_are_refused_to_an_optimizer_that_moves_them_off_their_space(
-    tokenizer, sentences, tmp_path
-):
+def test_optimizers_that_move_points_off_their_space_are_refused(tokenizer, sentences, tmp_path):
     trainer = small_trainer(tokenizer, sentences, tmp_path, storage="manifold")
     with pytest.raises(UserError, match=r"encoder\.embed_tokens\.weight .*RiemannianAdam"):
         trainer.train()
     small_trainer(tokenizer, sentences, tmp_path).train()
 
 
-def test_noise_on_embeddings_is_refused_where_they_are_points(tokenizer, sentences, tmp_path):
+def test_embedding_noise_on_points_is_refused(tokenizer, sentences, tmp_path):
     trainer = small_trainer(tokenizer, sentences, tmp_path, neftune_noise_alpha=5.0)
     with pytest.raises(UserError, match="neftune_noise_alpha moves points"):
         trainer.train()

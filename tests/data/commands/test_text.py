@@ -157,7 +157,7 @@ def test_a_bad_option_is_refused_by_name(tmp_path, run, corpus, option, problem)
     assert not (tmp_path / "out").exists()
 
 
-def test_what_is_missing_is_named(tmp_path, run):
+def test_error_names_what_is_missing(tmp_path, run):
     assert error_of(run("text")).endswith(" are required: --out")
     message = error_of(run("text", "--out", tmp_path / "out"))
     for name in ("train", "valid"):

@@ -16,7 +16,7 @@ def run(*words):
     annotate.main(parser.parse_args([str(word) for word in words]))
 
 
-def test_text_is_looked_at_before_models_are_loaded(tmp_path):
+def test_annotate_checks_the_text_before_loading_models(tmp_path):
     words = ["--out", tmp_path / "o", "--stanza-dir", tmp_path]
     with pytest.raises(UserError, match="none does not exist"):
         run("--text", tmp_path / "none", *words)

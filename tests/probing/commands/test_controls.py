@@ -26,7 +26,7 @@ def controlled(made, tmp_path_factory):
     return out
 
 
-def test_seeds_are_averaged_and_their_spread_is_told(made, controlled, tmp_path):
+def test_results_give_mean_and_deviation_over_seeds(made, controlled, tmp_path):
     results = json.loads((controlled / "results.json").read_text())
     several = []
     for seed in ("1", "2"):
@@ -49,7 +49,7 @@ def test_seeds_are_averaged_and_their_spread_is_told(made, controlled, tmp_path)
     assert set(fresh["spread"]) == set(METRICS)
 
 
-def test_selectivity_is_of_probes_of_gold_and_of_control_trees(made, controlled):
+def test_selectivity_compares_gold_with_control_trees(made, controlled):
     results = json.loads((controlled / "results.json").read_text())
     names = ["linear chain", "hybonet", "hybonet, random"]
     assert [model["name"] for model in results["models"]][2:] == names[1:]

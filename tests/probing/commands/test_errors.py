@@ -9,7 +9,7 @@ from probing.report.results import markdown, table
 from tests.probing.commands.runs import error_of, run_words
 
 
-def test_a_file_as_out_is_refused(made, tmp_path, capsys):
+def test_out_refuses_a_file(made, tmp_path, capsys):
     out = tmp_path / "out"
     out.write_text("mine")
     error = error_of(capsys, run_words(made, out))
@@ -46,7 +46,7 @@ def test_unusable_trees_are_refused_before_any_work(made, tmp_path, capsys, part
     assert not (tmp_path / "out").exists()
 
 
-def test_wrong_options_are_told_in_one_sentence(made, tmp_path, capsys):
+def test_wrong_options_give_one_sentence_errors(made, tmp_path, capsys):
     def error(*extra):
         return error_of(capsys, run_words(made, tmp_path / "out", *extra))
 
@@ -85,7 +85,7 @@ def test_wrong_options_are_told_in_one_sentence(made, tmp_path, capsys):
         ("--seed", "4294967296", "a whole number from 0 to 4294967295"),
     ],
 )
-def test_a_number_out_of_range_is_refused_by_name(flag, value, wanted, capsys):
+def test_error_names_the_option_that_is_out_of_range(flag, value, wanted, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["run", f"{flag}={value}"])
     error = capsys.readouterr().err.splitlines()[-1].replace("'", "")
@@ -93,7 +93,7 @@ def test_a_number_out_of_range_is_refused_by_name(flag, value, wanted, capsys):
 
 
 @pytest.mark.parametrize("command", PROGRAM.commands)
-def test_every_command_has_help_with_an_example_that_it_takes(command, capsys):
+def test_every_command_accepts_the_example_in_its_help(command, capsys):
     parser = PROGRAM.parser(command)[0]
     name, *words = PROGRAM.commands[command].example.split()
     assert name == command

@@ -60,7 +60,7 @@ def words_of(made, name, *extra):
 
 
 @pytest.mark.parametrize("name", ARCHS)
-def test_every_layer_of_both_sides_has_its_figures(made, name, tmp_path, capsys):
+def test_table_covers_every_layer_of_both_sides(made, name, tmp_path, capsys):
     out = tmp_path / "figures.json"
     words = words_of(made, name, "--out", out)
     assert main([str(word) for word in words]) == 0
@@ -85,7 +85,7 @@ def test_every_layer_of_both_sides_has_its_figures(made, name, tmp_path, capsys)
         )
 
 
-def test_states_are_those_that_a_forward_pass_goes_through(made):
+def test_states_match_those_of_a_forward_pass(made):
     loaded = load(made / "hybonet.pt", made / "data")
     seen = {"encoder": [], "decoder": []}
     for name, states in seen.items():
@@ -103,7 +103,7 @@ def test_states_are_those_that_a_forward_pass_goes_through(made):
         assert set(side.spaces) == {Space("lorentz", 1.0)}
 
 
-def test_a_model_against_the_direction_of_the_files_names_reads_their_other_side(made, tmp_path):
+def test_a_reverse_direction_model_reads_the_other_side_of_the_files(made, tmp_path):
     data = made / "data"
     make_checkpoint(tmp_path / "reverse.pt", data, "euclidean_tiny", "-s", "de", "-t", "en")
     loaded = load(tmp_path / "reverse.pt", data)
@@ -114,7 +114,7 @@ def test_a_model_against_the_direction_of_the_files_names_reads_their_other_side
         assert side.states.size(1) == sum(lengths)
 
 
-def test_a_pair_longer_than_the_batchs_others_is_not_cut_or_padded_in(made):
+def test_the_longest_pair_of_a_batch_is_neither_cut_nor_padded(made):
     loaded = load(made / "twin.pt", made / "data")
     together = both_sides(*loaded, made / "data", subset="valid", sentences=7)
     lengths = {
@@ -162,11 +162,11 @@ def layer(number, stress, kind="lorentz"):
         ([layer(1, math.nan), layer(2, math.nan)], "does not show whether"),
     ],
 )
-def test_one_sentence_sums_a_side_up(layers, said):
+def test_summary_describes_each_side_in_one_sentence(layers, said):
     assert said in verdict(layers)
 
 
-def test_radii_of_the_table_are_distances_from_the_origin(made, capsys):
+def test_radii_in_the_table_are_distances_from_the_origin(made, capsys):
     loaded = load(made / "hybonet.pt", made / "data")
     encoder, _ = both_sides(*loaded, made / "data", subset="valid", sentences=5)
     points = encoder.states[1]
@@ -176,7 +176,7 @@ def test_radii_of_the_table_are_distances_from_the_origin(made, capsys):
     assert f"| encoder 1 | lorentz, c = 1 | {radius:.3f} |" in capsys.readouterr().out
 
 
-def test_a_model_folder_is_looked_at_on_data_of_its_own_dictionaries_alone(made, tmp_path, capsys):
+def test_a_model_folder_needs_data_with_its_own_dictionaries(made, tmp_path, capsys):
     folder.write(read(made / "hybonet.pt", data=made / "data"), tmp_path / "model", card="")
     words = ["geometry", "--checkpoint", str(tmp_path / "model"), "--data"]
     assert main([*words, str(made / "data"), "--sentences", "1"]) == 0
@@ -191,7 +191,7 @@ def test_a_model_folder_is_looked_at_on_data_of_its_own_dictionaries_alone(made,
     assert f"its dictionary of en is not that of {SHIPPED / 'tatoeba-en-de'}" in found
 
 
-def test_what_is_wrong_is_named(made, capsys):
+def test_error_names_the_cause(made, capsys):
     found = error_of(capsys, words_of(made, "hybonet", "--subset", "nothing"))
     assert found.endswith("nothing.en-de.en is not there: name another set with --subset")
     with pytest.raises(SystemExit, match="2"):

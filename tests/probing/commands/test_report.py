@@ -41,7 +41,7 @@ def drawn(made, done, tmp_path_factory):
     return found[0]
 
 
-def test_pictures_are_of_the_layers_that_the_table_names(made, done, drawn):
+def test_pictures_show_the_layers_that_the_table_names(made, done, drawn):
     states = States(done / "hybonet" / "test.states.npy")
     probes = load_probes(done / "hybonet" / "lorentz-rank8-seed1.probes.pt")
     trees = read_conllu(made / "test.conllu")
@@ -61,7 +61,7 @@ def test_pictures_are_of_the_layers_that_the_table_names(made, done, drawn):
         assert shown.root == min(words, key=lambda i: depths[i].item())
 
 
-def test_page_names_the_files_of_this_run_and_the_sentences_left_out(made, done, tmp_path, capsys):
+def test_page_names_input_files_and_skipped_sentences(made, done, tmp_path, capsys):
     long = "".join(f"{i}\tthe\t_\tDET\t_\t_\t{i - 1}\t_\t_\t_\n" for i in range(1, 1200))
     write_trees(tmp_path / "test.conllu", 15, seed=2, extra=f"# sent_id = endless\n{long}\n")
     shutil.copytree(made / "hybonet", tmp_path / "elsewhere")

@@ -18,7 +18,7 @@ from tests.probing.helpers import huggingface
 from tests.probing.helpers.model import make_checkpoint
 
 
-def test_a_run_writes_figures_table_and_report(done):
+def test_run_writes_figures_table_and_report(done):
     results = json.loads((done / "results.json").read_text())
     names = ["linear chain", "right-branching", "hybonet", "hybonet, random", "twin"]
     names.append("twin, random")
@@ -67,7 +67,7 @@ def test_a_run_writes_figures_table_and_report(done):
     assert spaces["hybonet"]["verdict"].replace(" %", "\xa0%") in page
 
 
-def test_the_page_of_probes_reads_uuas_by_layer(done, tmp_path, monkeypatch, capsys):
+def test_probe_documentation_reads_uuas_by_layer(done, tmp_path, monkeypatch, capsys):
     page = (Path(__file__).parents[3] / "docs" / "probe.md").read_text(encoding="utf-8")
     (tmp_path / "probes").symlink_to(done)
     monkeypatch.chdir(tmp_path)
@@ -77,7 +77,7 @@ def test_the_page_of_probes_reads_uuas_by_layer(done, tmp_path, monkeypatch, cap
     assert f"\nhybonet {[round(layer['uuas'], 3) for layer in layers]}\n" in capsys.readouterr().out
 
 
-def test_a_second_run_repeats_nothing_and_says_the_same(made, done, capsys, monkeypatch):
+def test_a_second_run_repeats_no_step_and_prints_the_same(made, done, capsys, monkeypatch):
     monkeypatch.setattr(Subject, "load", lambda *given, **named: pytest.fail("loaded again"))
     figures = (done / "results.md").read_text()
     files = {p: p.stat().st_mtime_ns for p in done.rglob("*") if p.parent != done}
@@ -91,7 +91,7 @@ def test_a_second_run_repeats_nothing_and_says_the_same(made, done, capsys, monk
     assert figures.splitlines()[0] in captured.out
 
 
-def test_all_is_made_again_where_that_is_asked_for(made, done, tmp_path, capsys):
+def test_overwrite_repeats_every_step(made, done, tmp_path, capsys):
     shutil.copytree(done, tmp_path / "out")
     capsys.readouterr()
     words = run_words(made, tmp_path / "out", "--no-random", "--overwrite", models=["twin"])
@@ -101,9 +101,7 @@ def test_all_is_made_again_where_that_is_asked_for(made, done, tmp_path, capsys)
     assert found["probe"]["twin"] == before["probe"]["twin"]
 
 
-def test_a_run_that_was_stopped_goes_on_with_the_step_that_it_was_in(
-    made, done, tmp_path, monkeypatch, capsys
-):
+def test_a_stopped_run_resumes_at_its_unfinished_step(made, done, tmp_path, monkeypatch, capsys):
     words, learn = run_words(made, tmp_path, "--no-random"), pipeline.train
 
     def stopped(*given, name, **named):
@@ -121,7 +119,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_step_that_it_was_in(
     assert found["probe"]["twin"] == whole["probe"]["twin"]
 
 
-def test_other_settings_train_again_on_the_same_states(made, done, tmp_path, capsys):
+def test_changed_settings_retrain_probes_on_the_same_states(made, done, tmp_path, capsys):
     shutil.copytree(done, tmp_path / "out")
     capsys.readouterr()
     words = run_words(made, tmp_path / "out", "--lr", "0.01", models=["hybonet"])
@@ -132,7 +130,7 @@ def test_other_settings_train_again_on_the_same_states(made, done, tmp_path, cap
     assert capsys.readouterr().err.count("done by an earlier run") == 3
 
 
-def test_a_changed_checkpoint_is_extracted_again(made, done, tmp_path, capsys):
+def test_a_changed_checkpoint_triggers_extraction(made, done, tmp_path, capsys):
     shutil.copytree(done, tmp_path / "out")
     shutil.copytree(made / "hybonet", tmp_path / "hybonet")
     make_checkpoint(
@@ -151,7 +149,7 @@ def test_a_changed_checkpoint_is_extracted_again(made, done, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("probe", ["poincare", "euclidean"])
-def test_other_probes_and_names_and_no_random(made, tmp_path, probe):
+def test_run_takes_other_probes_names_and_no_random_encoders(made, tmp_path, probe):
     words = ["--probe", probe, "--names", "Hybo Net", "--no-random"]
     assert main(run_words(made, tmp_path, *words, models=["hybonet"])) == 0
     results = json.loads((tmp_path / "results.json").read_text())
@@ -160,7 +158,7 @@ def test_other_probes_and_names_and_no_random(made, tmp_path, probe):
     assert (tmp_path / "Hybo-Net").is_dir()
 
 
-def test_an_encoder_of_hugging_face_stands_beside_a_checkpoint(made, tmp_path):
+def test_a_hugging_face_encoder_runs_beside_a_checkpoint(made, tmp_path):
     huggingface.save(tmp_path / "small")
     words = ["--hf", str(tmp_path / "small"), "--no-random"]
     assert main(run_words(made, tmp_path / "out", *words, models=["hybonet"])) == 0
@@ -185,7 +183,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_an_encoder_of_hugging_face_needs_no_fairseq(made, tmp_path):
+def test_a_hugging_face_encoder_needs_no_fairseq(made, tmp_path):
     huggingface.save(tmp_path / "small")
     words = ["--hf", str(tmp_path / "small"), "--no-random"]
     command = map(str, run_words(made, tmp_path / "out", *words, models=[]))

@@ -45,7 +45,7 @@ def test_a_circle_of_four_has_the_largest_delta():
 
 
 @pytest.mark.parametrize("where", [LORENTZ, FLAT])
-def test_delta_is_that_of_all_quadruples(where):
+def test_delta_matches_a_loop_over_all_quadruples(where):
     found = measures.distances(cloud(9), where)
     assert measures.gromov_delta(found) == pytest.approx(four_points(found), rel=1e-9)
 
@@ -56,7 +56,7 @@ def test_fewer_than_four_points_have_no_delta(count):
 
 
 @pytest.mark.parametrize("where", [LORENTZ, FLAT])
-def test_nothing_is_told_of_points_that_rounding_alone_tells_apart(where):
+def test_points_that_differ_only_by_rounding_have_no_measures(where):
     points = 2 * cloud(1).expand(30, -1)
     points = points + 1e-7 * cloud(30, seed=1)
     for function in (
@@ -70,7 +70,7 @@ def test_nothing_is_told_of_points_that_rounding_alone_tells_apart(where):
 
 
 @pytest.mark.parametrize("where", [LORENTZ, BALL])
-def test_lengths_and_distances_are_those_of_the_space_at_curvature_minus_one(where):
+def test_lengths_and_distances_are_scaled_to_curvature_minus_one(where):
     module = lorentz if where is LORENTZ else poincare
     points = module.exp_origin(cloud(6), c=where.c)
     tangents = measures.vectors(points, where)
@@ -118,7 +118,7 @@ def least_stress(tangents):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_flat_stress_is_the_least_that_a_general_minimizer_finds(seed):
+def test_flat_stress_matches_the_minimum_of_a_general_minimizer(seed):
     tangents = 3 * cloud(7, 2, seed=seed)
     assert measures.flat_stress(tangents, LORENTZ) == pytest.approx(
         least_stress(tangents), rel=0.01
@@ -153,24 +153,24 @@ def test_a_binary_tree_is_curved_and_so_are_its_leaves():
 
 
 @pytest.mark.parametrize("stress", [measures.flat_stress, measures.tangent_stress])
-def test_flat_vectors_have_no_stress_and_one_place_has_none_to_measure(stress):
+def test_flat_vectors_have_zero_stress(stress):
     assert stress(5 * cloud(30), FLAT) == pytest.approx(0, abs=1e-12)
     assert math.isnan(stress(cloud(1), LORENTZ))
     assert math.isnan(stress(cloud(1).expand(5, -1), LORENTZ))
 
 
-def test_points_of_which_some_agree_have_a_finite_stress():
+def test_coinciding_points_give_finite_stress():
     doubled = cloud(20, 3).repeat(2, 1)
     assert 0.01 < measures.flat_stress(doubled, LORENTZ) < 0.2
 
 
-def test_numbers_that_do_not_vary_have_no_correlation():
+def test_constant_numbers_have_no_correlation():
     ranks = torch.arange(10)
     assert measures.rank_correlation(ranks.exp(), ranks) == pytest.approx(1)
     assert math.isnan(measures.rank_correlation(5 + 1e-6 * ranks, ranks))
 
 
-def test_samples_are_without_repetition_and_their_error_is_that_of_the_mean():
+def test_samples_do_not_repeat_and_report_the_standard_error():
     points = torch.arange(100.0)[:, None]
 
     def sample(found):

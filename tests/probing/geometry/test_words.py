@@ -46,7 +46,7 @@ class Reader:
         return found
 
 
-def test_a_radius_that_is_the_depth_goes_with_it(rng):
+def test_a_radius_equal_to_the_depth_correlates_with_it(rng):
     vectors = {}
     for i in (0, 2):
         directions = torch.randn(len(TREES[i]), 3, generator=rng, dtype=torch.float64)

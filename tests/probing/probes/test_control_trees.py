@@ -13,7 +13,7 @@ from tests.probing.helpers.trees import sentence_of
 P, N, F = BEHAVIORS
 
 
-def test_a_tree_worked_out_by_hand():
+def test_control_tree_matches_a_hand_computed_one():
     #            0  1  2  3  4  5  6  7
     behaviors = (F, N, P, N, P, F, P, N)
     keep = (False, True, True, True, False, True, True, True)
@@ -45,7 +45,7 @@ def wanted(behaviors, keep):
 
 
 @pytest.mark.parametrize("count", range(2, 6))
-def test_all_draws_of_short_sentences_are_trees_as_drawn(count):
+def test_every_draw_for_a_short_sentence_is_a_tree(count):
     every = product(product(BEHAVIORS, repeat=count), product((True, False), repeat=count))
     # all of those of up to four words, and some of five
     for behaviors, keep in islice(every, 0, None, 1 if count < 5 else 7):
@@ -57,7 +57,7 @@ def test_all_draws_of_short_sentences_are_trees_as_drawn(count):
         assert networkx.is_tree(graph.to_undirected().subgraph(kept))
 
 
-def test_a_type_draws_once_and_all_draws_are_as_likely():
+def test_each_word_type_draws_once_with_equal_probabilities():
     drawn = [behavior(f"word{i}", 1) for i in range(3000)]
     assert drawn == [behavior(f"word{i}", 1) for i in range(3000)]
     assert drawn != [behavior(f"word{i}", 2) for i in range(3000)]
@@ -65,7 +65,7 @@ def test_a_type_draws_once_and_all_draws_are_as_likely():
 
 
 @pytest.mark.parametrize("punct", PUNCTUATIONS)
-def test_the_sentence_keeps_its_words_and_punctuation_is_told_as_metrics_do(punct):
+def test_control_trees_keep_words_and_punctuation(punct):
     sentence = sentence_of([-1, 0, 1, 2], ["PUNCT", "X", "X", "X"], ["NN", ",", "NN", "NN"])
     control = control_tree(sentence, 3, punct)
     assert (control.words, control.upos, control.tokens) == (

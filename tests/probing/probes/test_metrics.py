@@ -51,7 +51,7 @@ def corpus(seed, sizes=range(1, 60, 3), punctuated=0.2):
         yield sentence_of(heads, upos), distances, rng.integers(0, 5, (2, n)).astype(float)
 
 
-def test_a_chain_scores_what_it_scores_by_hand():
+def test_scores_of_a_chain_match_hand_computed_ones():
     # kept edges: 01, 12, 23; the chain over the kept words 0 to 3 has them all
     metrics = score(FIVE, chain(5), np.arange(5))
     assert metrics["uuas"] == 1.0
@@ -63,7 +63,7 @@ def test_a_chain_scores_what_it_scores_by_hand():
     assert metrics["dspr"] == pytest.approx(fmean(rows))
 
 
-def test_punctuation_counts_in_correlations_and_in_nothing_else():
+def test_only_correlations_count_punctuation():
     distances, depths = gold_of(FIVE)
     distances, depths = distances.astype(float), depths.astype(float)
     # the full stop next to everything, and shallowest
@@ -80,7 +80,7 @@ def hewitt_and_manning_edges(sentence, punct):
     return minimum_spanning_edges(distance_matrix(sentence.heads), kept_words(sentence, punct))
 
 
-def test_words_that_hang_on_punctuation_have_no_gold_edge_and_would_have_one_by_spanning_tree():
+def test_words_headed_by_punctuation_have_no_gold_edge():
     # w0 <- w1 (a dash) -> w2 -> w3
     sentence = sentence_of((1, -1, 1, 2), upos=["NOUN", "PUNCT", "NOUN", "NOUN"])
     assert hewitt_and_manning_edges(sentence, "upos") == {(0, 2), (2, 3)}
@@ -109,7 +109,7 @@ def test_ewt_differs_from_hewitt_and_manning_as_the_docstring_says(
     assert (round(found["uuas"], 4), round(found["root"], 3)) == (uuas, root)
 
 
-def test_edges_are_counted_by_the_words_from_end_to_end():
+def test_edges_are_grouped_by_their_length_in_words():
     # edges of 1, 2, 4 and 11 words; the chain has the first one, the star below has all but that
     sentence = sentence_of((-1, 0, 0, 2, 0, 4, 5, 6, 7, 8, 9, 0), ["X"] * 3 + ["PUNCT"] + ["X"] * 8)
     star = 2.0 - np.eye(12) - (np.arange(12) == 0)[None] - (np.arange(12) == 0)[:, None]
@@ -123,7 +123,7 @@ def test_edges_are_counted_by_the_words_from_end_to_end():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_corpus_scores_as_by_loops_over_networkx_and_scipy(seed):
+def test_corpus_scores_match_loops_over_networkx_and_scipy(seed):
     tally, layers = Tally(2), [Reference(), Reference()]
     for sentence, distances, depths in corpus(seed):
         tally.add(sentence, distances, depths)
@@ -175,7 +175,7 @@ class Reference:
 
 
 @pytest.mark.parametrize(("n", "counts"), [(4, False), (5, True), (50, True), (51, False)])
-def test_correlations_are_of_5_to_50_words_and_the_rest_of_all(n, counts):
+def test_only_correlations_are_limited_to_5_to_50_words(n, counts):
     sentence = sentence_of(random_heads(n, seed=n))
     metrics = score(sentence, *gold_of(sentence))
     assert metrics["uuas"] == metrics["root"] == 1.0
@@ -183,7 +183,7 @@ def test_correlations_are_of_5_to_50_words_and_the_rest_of_all(n, counts):
     assert math.isnan(metrics["nspr"]) is not counts
 
 
-def test_constant_predictions_have_no_correlation_and_leave_it_to_the_others():
+def test_correlation_skips_sentences_with_constant_predictions():
     tally = Tally(1)
     tally.add(FIVE, np.zeros((1, 5, 5)), np.zeros((1, 5)))
     metrics = tally.scores().metrics()[0]
@@ -198,7 +198,7 @@ def test_constant_predictions_have_no_correlation_and_leave_it_to_the_others():
     assert tally.scores().metrics()[0]["nspr"] == pytest.approx(1.0)
 
 
-def test_a_sentence_of_punctuation_has_no_edges_and_the_shallowest_of_all_is_its_root():
+def test_a_sentence_of_punctuation_has_a_root_but_no_edges():
     sentence = sentence_of((1, -1, 1), upos=["PUNCT"] * 3)
     metrics = score(sentence, chain(3), [2.0, 0.0, 1.0])
     assert math.isnan(metrics["uuas"])
@@ -206,7 +206,7 @@ def test_a_sentence_of_punctuation_has_no_edges_and_the_shallowest_of_all_is_its
     assert predicted_root(np.array([2.0, 0.0, 1.0]), np.zeros(3, bool)) == 1
 
 
-def test_punctuation_by_penn_treebank_tags_differs():
+def test_penn_treebank_tags_select_other_punctuation():
     sentence = sentence_of(
         (1, -1, 1, 1), upos=["PUNCT", "VERB", "PUNCT", "SYM"], xpos=["HYPH", "VB", ".", ":"]
     )
@@ -216,7 +216,7 @@ def test_punctuation_by_penn_treebank_tags_differs():
 
 
 @pytest.mark.parametrize(("punct", "other"), [("ptb", "upos"), ("upos", "ptb")])
-def test_tags_that_tell_punctuation_must_be_there(punct, other):
+def test_missing_punctuation_tags_are_refused(punct, other):
     sentence = sentence_of((-1, 0), upos=["_", "_"], xpos=["_", "_"], name="s7")
     with pytest.raises(UserError, match=rf"--punct {punct} needs .* sentence s7 .* {other}, or no"):
         kept_words(sentence, punct)
@@ -224,10 +224,10 @@ def test_tags_that_tell_punctuation_must_be_there(punct, other):
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_predictions_that_are_no_numbers_are_refused(value):
+def test_predictions_of_nan_are_refused(value):
     with pytest.raises(UserError, match=r"no finite numbers .* lower --lr"):
         score(FIVE, np.full((5, 5), value), np.zeros(5))
 
 
-def test_the_first_of_words_equally_shallow_is_the_root():
+def test_the_first_of_equally_shallow_words_is_the_root():
     assert predicted_root(np.array([0.0, 1, 1, 2]), np.array([False, True, True, True])) == 1

@@ -62,7 +62,7 @@ def lorentz_linear(probe, layer, inner=False):
 
 
 @pytest.mark.parametrize("space", list(SPACES))
-def test_lorentz_probe_is_the_papers(space, rng):
+def test_lorentz_probe_matches_the_paper(space, rng):
     probe, states = probe_of("lorentz", space, rng), states_of(space, rng)
     points, distances = probe.points(states), probe.distances(states)
     depths = probe.depths(states)
@@ -82,7 +82,7 @@ def test_lorentz_probe_is_the_papers(space, rng):
 
 
 @pytest.mark.parametrize("space", list(SPACES))
-def test_poincare_probe_is_that_of_geoopt(space, rng):
+def test_poincare_probe_matches_geoopt(space, rng):
     probe, states = probe_of("poincare", space, rng, spread=0.1), states_of(space, rng)
     distances, depths = probe.distances(states), probe.depths(states)
     ball = geoopt.PoincareBall(c=1.0)
@@ -99,7 +99,7 @@ def test_poincare_probe_is_that_of_geoopt(space, rng):
 
 
 @pytest.mark.parametrize("space", list(SPACES))
-def test_euclidean_probe_is_that_of_hewitt_and_manning(space, rng):
+def test_euclidean_probe_matches_hewitt_and_manning(space, rng):
     probe, states = probe_of("euclidean", space, rng), states_of(space, rng)
     distances, depths = probe.distances(states), probe.depths(states)
     for layer in range(LAYERS):
@@ -111,7 +111,7 @@ def test_euclidean_probe_is_that_of_hewitt_and_manning(space, rng):
 
 
 @every_pair
-def test_some_layers_alone_are_as_among_all(kind, space, rng):
+def test_probes_of_a_subset_of_layers_match_those_of_all_layers(kind, space, rng):
     probe, states = probe_of(kind, space, rng), states_of(space, rng)
     chosen = [2, 0]
     torch.testing.assert_close(
@@ -121,7 +121,7 @@ def test_some_layers_alone_are_as_among_all(kind, space, rng):
 
 
 @every_pair
-def test_layers_share_no_parameter(kind, space, rng):
+def test_probes_of_layers_share_no_parameter(kind, space, rng):
     probe, states = probe_of(kind, space, rng), states_of(space, rng)
     (probe.distances(states)[1].sum() + probe.depths(states)[1].sum()).backward()
     for layer in range(LAYERS):
@@ -133,7 +133,7 @@ def test_layers_share_no_parameter(kind, space, rng):
 
 
 @every_pair
-def test_float32_and_padding_and_equal_words_give_finite_gradients(kind, space, rng):
+def test_padding_and_equal_words_give_finite_gradients_in_float32(kind, space, rng):
     probe, states = probe_of(kind, space, rng).float(), states_of(space, rng).float()
     states[:, 0, 3:] = 0
     states[:, 1, 1] = states[:, 1, 0]

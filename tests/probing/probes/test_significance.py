@@ -46,7 +46,7 @@ def swapped(first, second, which):
     return [replace(first, **{name: row[k] for name, row in rows.items()}) for k in (0, 1)]
 
 
-def test_p_is_the_share_of_all_exchanges_that_differ_as_much():
+def test_p_is_the_share_of_exchanges_with_as_large_a_difference():
     first, second = pair(3, count=10, better=0.2)
     found = {c.metric: c for c in compare(first, second)}
     assert set(found) == {"uuas", "dspr", "root", "nspr"}
@@ -65,14 +65,14 @@ def test_p_is_the_share_of_all_exchanges_that_differ_as_much():
         )
 
 
-def test_encoders_that_are_alike_are_rarely_told_apart(monkeypatch):
+def test_similar_encoders_rarely_differ_significantly(monkeypatch):
     monkeypatch.setattr(significance, "TOSSES", 1000)
     ps = [c.p for seed in range(100) for c in compare(*pair(seed)) if c.metric == "uuas"]
     assert 0.0 <= np.mean(np.array(ps) < 0.05) < 0.11
     assert 0.4 < np.mean(ps) < 0.6
 
 
-def test_a_large_difference_is_as_sure_as_the_tosses_allow():
+def test_a_large_difference_has_the_smallest_possible_p():
     (uuas, *_) = compare(*pair(1, count=300, better=0.3))
     assert uuas.difference > 0.2
     # twice the smaller of the two one-sided shares
@@ -83,7 +83,7 @@ def test_a_large_difference_is_as_sure_as_the_tosses_allow():
     assert all(c.p == 1 and c.difference == 0 for c in compare(first, first))
 
 
-def test_what_one_of_both_has_not_is_left_out():
+def test_significance_ignores_sentences_that_one_side_lacks():
     first, second = pair(2)
     second.roots[:] = np.nan
     second.nspr[:] = np.nan
@@ -93,7 +93,7 @@ def test_what_one_of_both_has_not_is_left_out():
     assert [c.metric for c in compare(first, second)] == ["uuas", "dspr"]
 
 
-def test_runs_are_averaged_sentence_by_sentence():
+def test_significance_averages_runs_by_sentence():
     first, second = pair(4)
     mean = mean_scores([first, second])
     assert mean.correct == pytest.approx((first.correct + second.correct) / 2)

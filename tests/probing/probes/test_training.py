@@ -36,7 +36,7 @@ def parameters(probe):
 
 
 @pytest.mark.parametrize("kind", ["lorentz", "poincare", "euclidean"])
-def test_planted_trees_are_found_and_those_of_shuffled_words_are_not(kind):
+def test_probes_find_planted_trees_but_not_shuffled_ones(kind):
     sets = [planted(count, kind, seed=seed) for seed, count in enumerate((1200, 100, 200), 1)]
     settings = Settings(probe=kind, steps=500, evaluate_every=100, lr=1e-2, rank=16)
     trained = train(*sets[:2], settings)
@@ -49,7 +49,7 @@ def test_planted_trees_are_found_and_those_of_shuffled_words_are_not(kind):
     assert shuffled["root"] < 0.3
 
 
-def test_losses_are_the_means_of_the_spec():
+def test_losses_match_the_specified_means():
     corpus = noise(4, layers=3)
     batch = corpus.batch([0, 1, 2, 3])
     n = batch.depths.size(1)
@@ -68,7 +68,7 @@ def test_losses_are_the_means_of_the_spec():
         torch.testing.assert_close(depth_losses(depths, batch)[layer], expected)
 
 
-def test_what_a_layer_learns_does_not_depend_on_the_other_layers():
+def test_each_layer_trains_independently_of_the_others():
     first, second = noise(60, seed=1), noise(60, seed=1)
     for states in second.states.states:
         states[1] = 3 * states[1].flip(0)
@@ -83,7 +83,7 @@ def test_what_a_layer_learns_does_not_depend_on_the_other_layers():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("space", KINDS)
-def test_nothing_of_a_step_stays_behind_on_another_device(kind, space):
+def test_training_step_keeps_every_tensor_on_one_device(kind, space):
     # tensors of "meta" go with no others, as those of a GPU
     batch, probe = noise(8).batch(range(8)).to("meta"), make_probe(kind, 6, 4, [Space(space)] * 2)
     probe.to("meta")
@@ -104,7 +104,7 @@ def test_probes_learn_on_a_gpu_as_on_the_cpu(kind):
             assert other.losses == pytest.approx(one.losses, rel=1e-3)
 
 
-def test_the_same_seed_gives_the_same_probes_and_another_does_not():
+def test_probes_depend_on_the_seed():
     corpus = noise(40)
     first, again = train(corpus, corpus, QUICK), train(corpus, corpus, QUICK)
     other = train(corpus, corpus, dataclasses.replace(QUICK, seed=2))
@@ -113,7 +113,7 @@ def test_the_same_seed_gives_the_same_probes_and_another_does_not():
     assert bool((parameters(first.distance) != parameters(other.distance)).any())
 
 
-def test_the_best_weights_on_the_development_set_are_kept():
+def test_training_keeps_the_best_weights_on_the_development_set():
     train_set, dev_set = noise(40, seed=1), noise(40, seed=2)
     # at this rate the loss jumps up and down
     wild = dataclasses.replace(QUICK, steps=60, evaluate_every=2, lr=0.5, patience=100)
@@ -131,7 +131,7 @@ def test_the_best_weights_on_the_development_set_are_kept():
         assert expected == [min(course.losses) for course in trained.courses[task]]
 
 
-def test_training_ends_early_layer_by_layer_without_improvement():
+def test_each_layer_stops_early_without_improvement():
     corpus = noise(40)
     impatient = dataclasses.replace(QUICK, steps=4000, evaluate_every=2, lr=1.0, patience=2)
     trained = train(corpus, corpus, impatient)
@@ -143,7 +143,7 @@ def test_training_ends_early_layer_by_layer_without_improvement():
 
 
 @pytest.mark.parametrize("part", [0, 1])
-def test_sets_of_one_word_sentences_alone_are_refused(part):
+def test_training_refuses_sets_of_one_word_sentences(part):
     sets = [noise(8), noise(8)]
     sets[part] = noise(8, sizes=(1, 2))
     sets[part].name = "one.states"
@@ -153,7 +153,7 @@ def test_sets_of_one_word_sentences_alone_are_refused(part):
     assert train(noise(8), noise(8, sizes=(1, 3)), QUICK).courses
 
 
-def test_losses_that_are_never_finite_end_in_one_sentence():
+def test_training_reports_losses_that_are_never_finite():
     corpus = noise(5)
     for states in corpus.states.states:
         states[1] = float("nan")
@@ -161,7 +161,7 @@ def test_losses_that_are_never_finite_end_in_one_sentence():
         train(corpus, corpus, QUICK)
 
 
-def test_probes_come_back_from_their_file(tmp_path):
+def test_probes_survive_saving_and_loading(tmp_path):
     corpus, path = noise(20), tmp_path / "new" / "probes.pt"
     trained = train(corpus, corpus, QUICK)
     trained.save(path)
@@ -173,7 +173,7 @@ def test_probes_come_back_from_their_file(tmp_path):
     assert [p.name for p in path.parent.iterdir()] == ["probes.pt"]
 
 
-def test_batches_hold_every_sentence_once_an_epoch_and_lengths_alike():
+def test_each_epoch_batches_every_sentence_once_with_similar_lengths():
     corpus = noise(500, sizes=(1, 30))
     batches = corpus.shuffled(16, torch.Generator().manual_seed(0))
     seen, spread = [], []
@@ -188,14 +188,14 @@ def test_batches_hold_every_sentence_once_an_epoch_and_lengths_alike():
     assert sorted(i for batch in corpus.in_order(7) for i in batch) == list(range(500))
 
 
-def test_long_sentences_come_in_small_batches():
+def test_long_sentences_form_small_batches():
     n = 600
     states = [torch.zeros(1, n, 1)] * 5
     corpus = Corpus(MemoryStates(states), [sentence_of(range(-1, n - 1))] * 5)
     assert [len(batch) for batch in corpus.in_order(32)] == [LARGEST_PAIRS // n**2] * 2 + [1]
 
 
-def test_states_may_be_of_some_sentences_only():
+def test_training_accepts_states_of_a_subset_of_sentences():
     whole = noise(6)
     states = MemoryStates(whole.states.states[::2], kept=[0, 2, 4])
     some = Corpus(states, whole.sentences, only={2, 3, 4})
@@ -205,7 +205,7 @@ def test_states_may_be_of_some_sentences_only():
     assert batch.sentences == [whole.sentences[4]]
 
 
-def test_scores_of_sentences_stand_in_their_order():
+def test_sentence_scores_follow_the_order_of_sentences():
     corpus = noise(40, layers=1, sizes=(4, 9))
     probe = EuclideanProbe(corpus.states.width, 4, corpus.states.spaces)
     scores = evaluate(corpus, probe, probe)
@@ -216,7 +216,7 @@ def test_scores_of_sentences_stand_in_their_order():
         assert scores.correct[0, i] == alone
 
 
-def test_the_best_layer_is_the_first_of_the_highest_and_never_nan():
+def test_best_layer_is_the_first_maximum_and_never_nan():
     nan = float("nan")
     layers = [
         {"uuas": nan, "dspr": 0.1, "root": 0.9, "nspr": -0.5},
@@ -228,12 +228,12 @@ def test_the_best_layer_is_the_first_of_the_highest_and_never_nan():
 
 
 @pytest.mark.parametrize("task", ["distance", "depth"])
-def test_no_layer_is_chosen_where_the_development_set_tells_none_apart(task):
+def test_no_layer_is_chosen_without_a_development_score(task):
     with pytest.raises(UserError, match=f"no layer can be chosen for the {task} probe"):
         best_layer([dict.fromkeys(METRICS, math.nan)] * 2, task)
 
 
-def test_baselines_score_perfectly_on_their_own_trees_and_a_chain_has_no_root():
+def test_baselines_score_perfectly_on_their_own_trees():
     sentences = [sentence_of(range(-1, n - 1)) for n in range(5, 12)]
     (found,) = baselines.score(baselines.RIGHT_BRANCHING, sentences).metrics()
     assert found == pytest.approx({"uuas": 1.0, "dspr": 1.0, "root": 1.0, "nspr": 1.0})

@@ -94,7 +94,7 @@ def seen(page, selector):
         (800, "light", "print"),
     ],
 )
-def test_browser_shows_the_page_without_complaint(
+def test_browser_shows_the_page_without_errors(
     show, written, problems, requests, width, scheme, medium
 ):
     page = show(width, medium=medium, color_scheme=scheme)
@@ -183,12 +183,12 @@ BROKEN = """found => found.filter(e => e.checkVisibility()).flatMap(e => {
 """Words, and numbers with their unit, that stand on two lines."""
 
 
-def test_no_word_of_a_phone_is_cut(show):
+def test_phone_screen_cuts_no_word(show):
     page = show(390)
     assert page.locator("th, td, dd, .note:not(.signature)").evaluate_all(BROKEN) == []
 
 
-def test_a_tree_that_is_cut_off_says_so(show):
+def test_page_marks_a_truncated_tree(show):
     page = show(390)
     cues = ".trees-view .cue"
     assert min(overflow(page, ".trees-view .scroll")) > 0
@@ -199,7 +199,7 @@ def test_a_tree_that_is_cut_off_says_so(show):
     assert seen(page, cues) == 0
 
 
-def test_print_has_all_of_the_page_on_its_paper(show, written):
+def test_printed_page_is_complete(show, written):
     page = show(718, medium="print")  # of A4 less its margins
     assert seen(page, "nav, .controls, .cue, details:not([open])") == 0
     assert seen(page, "article") == 1
@@ -211,7 +211,7 @@ def test_print_has_all_of_the_page_on_its_paper(show, written):
     assert path.read_bytes().startswith(b"%PDF")
 
 
-def test_page_shows_all_without_scripts(show, report):
+def test_page_is_complete_without_scripts(show, report):
     page = show(java_script_enabled=False)
     assert seen(page, "article") == len(report.examples)
     assert seen(page, "svg.disk") == 8

@@ -52,7 +52,7 @@ def test_up_to_three_words_in_three_dimensions_keep_all_their_distances(count, r
 
 
 @pytest.mark.parametrize(("radius", "scaled"), [(1e-3, True), (1.0, False), (9.0, True)])
-def test_radii_are_scaled_only_where_they_would_not_be_seen(radius, scaled, rng):
+def test_layout_scales_only_radii_too_small_to_see(radius, scaled, rng):
     points = some_points(6, 5, radius, rng)
     points[0] = lorentz.origin(5)
     laid = layout.place(points, 0, [True] * 6)
@@ -69,11 +69,11 @@ def test_coinciding_words_stay_at_the_center():
 
 
 @pytest.mark.parametrize("points", [None, torch.full((3, 4), math.nan), torch.zeros(0, 4)])
-def test_no_disk_without_points(points):
+def test_layout_draws_no_disk_without_points(points):
     assert layout.place(points, 0, [True] * 3) is None
 
 
-def test_no_root_leaves_the_origin_at_the_center(rng):
+def test_origin_stays_at_the_center_without_a_root(rng):
     points = some_points(4, 5, 2.0, rng)
     laid = layout.place(points, -1, [False] * 4)
     torch.testing.assert_close(laid.radii, torch.full((4,), 2.0, dtype=torch.float64))
@@ -93,7 +93,7 @@ def test_points_along_a_geodesic_add_up_to_its_distance(rng):
     torch.testing.assert_close(steps, poincare.distance(p, q), rtol=1e-6, atol=1e-9)
 
 
-def test_no_arc_crosses_another_of_a_projective_tree():
+def test_arcs_of_a_projective_tree_do_not_cross():
     edges = {(0, 1), (1, 9), (3, 5), (4, 5), (1, 5), (5, 7), (6, 7), (8, 9), (9, 12), (10, 12)}
     heights = arcs.levels(edges)
     for i, j in edges:
@@ -109,7 +109,7 @@ def test_no_arc_crosses_another_of_a_projective_tree():
             assert not left < first < right < second
 
 
-def test_arcs_that_cross_have_different_heights(rng):
+def test_crossing_arcs_have_different_heights(rng):
     ends = torch.randint(20, (40, 2), generator=rng).tolist()
     heights = arcs.levels({(min(pair), max(pair)) for pair in ends if pair[0] != pair[1]})
     for (i, j), height in heights.items():
@@ -117,7 +117,7 @@ def test_arcs_that_cross_have_different_heights(rng):
             assert not (i < a < j < b and height == other)
 
 
-def test_score_counts_as_the_definition_does(rng):
+def test_score_matches_its_definition(rng):
     for _ in range(30):
         seed = int(torch.randint(1000, (1,), generator=rng))
         trees = (nx.random_labeled_tree(9, seed=seed + k).edges for k in (0, 1))
@@ -132,7 +132,7 @@ def test_score_counts_as_the_definition_does(rng):
         assert found == f"{edges}, root {'right' if root == 2 else 'wrong'}"
 
 
-def test_names_in_the_disk_hardly_overlap(rng):
+def test_labels_in_the_disk_hardly_overlap(rng):
     places = torch.rand(25, 2, generator=rng) * 260 + 100
     boxes = disk._name([40.0] * 25, places.numpy(), np.zeros((0, 2)))
     covered = sum(float(disk._overlap(boxes[i : i + 1], boxes[i + 1 :])[0]) for i in range(24))

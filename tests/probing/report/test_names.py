@@ -20,12 +20,12 @@ NAMES += [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_name_is_no_markup(name):
+def test_names_are_escaped_in_the_report(name):
     shown = escaped(name)
     assert not re.search(r"(?<!\\)[|`<>\[\]*&]|\w://|\n|[\x00-\x1f\u202a-\u202e]", shown)
 
 
-def test_no_name_is_markup_in_the_text_of_the_results():
+def test_names_are_escaped_in_the_results_text():
     name = "<img src=x>"
     result = ModelResult(name, "a", "lorentz", "lorentz", [], 0, 0, {"uuas": 0.5})
     other = dataclasses.replace(result, name="b|c")

@@ -64,7 +64,7 @@ def nothing() -> Report:
     return Report("Empty", "", [], [], "")
 
 
-def test_trees_and_disks_have_all_their_edges(report, page):
+def test_trees_and_disks_show_all_edges(report, page):
     trees = disks = 0
     for example in report.examples:
         for prediction in example.predictions.values():
@@ -80,7 +80,7 @@ def test_trees_and_disks_have_all_their_edges(report, page):
     assert page.count("circle", "dot") == points
 
 
-def test_page_names_no_other_resource(page):
+def test_page_loads_no_other_resource(page):
     for tag, attributes in page.found:
         for name in ("src", "href", "srcset", "data", "action", "xlink:href"):
             place = attributes.get(name) or "#"
@@ -128,14 +128,14 @@ def test_untrusted_texts_are_escaped(report):
     assert page.texts.count(shown) >= 6
 
 
-def test_numbers_that_are_not_there_are_dashes(report):
+def test_missing_numbers_are_dashes(report):
     text = render(report)
     assert not re.search(r"\b(nan|inf|None)\b", "".join(Page(text).texts), re.IGNORECASE)
     (row,) = (row for row in rows(report.models) if row["model"].name == "random hybonet")
     assert [cell[0] for cell in row["cells"]] == ["0.330", *"\N{EN DASH}" * 3]
 
 
-def test_figures_that_are_undefined_have_no_deviation(report):
+def test_undefined_figures_have_no_deviation(report):
     nan = {"uuas": 0.5, "dspr": math.nan, "root": 0.5, "nspr": math.nan}
     model = dataclasses.replace(report.models[2], test=nan, spread=nan)
     (row,) = rows([model])
@@ -145,7 +145,7 @@ def test_figures_that_are_undefined_have_no_deviation(report):
     assert table.rows[1] == (model.name, "0.250", "\N{EN DASH}")
 
 
-def test_curves_break_at_numbers_that_are_not_there():
+def test_curves_break_at_missing_numbers():
     nan = {"uuas": math.nan, "dspr": math.nan, "root": math.nan, "nspr": math.nan}
     layers = [{"uuas": 0.2}, {"uuas": 0.3}, nan, {"uuas": 0.5}]
     model = ModelResult("m", "a", "lorentz", "lorentz", layers, 3, 0, nan)
@@ -156,7 +156,7 @@ def test_curves_break_at_numbers_that_are_not_there():
     assert "nan" not in path
 
 
-def test_a_model_has_one_color_and_its_fresh_twin_another_form(report):
+def test_a_model_and_its_fresh_twin_share_a_color_but_not_a_shape(report):
     found = charts.lines(report.models)
     colors = {"transformer": "m0", "han": "m1", "hybonet": "m2", "random hybonet": "m2"}
     assert {name: line.color for name, line in found.items()} == colors | {"linear chain": "soft"}
@@ -169,7 +169,7 @@ def test_a_model_has_one_color_and_its_fresh_twin_another_form(report):
     assert "stroke-dasharray" in keys["random hybonet"]
 
 
-def test_all_values_lie_inside_a_chart():
+def test_charts_contain_all_their_values():
     chain = ModelResult("chain", "", "", "", [], 0, 0, {"uuas": 0.9}, role="baseline")
     undefined = dataclasses.replace(chain, name="rootless", test={})
     layers = [{"uuas": 0.3}, {"uuas": 0.35}]
@@ -183,7 +183,7 @@ def test_all_values_lie_inside_a_chart():
     assert chart.rows == [("m", "<strong>0.300</strong>", "0.350")]
 
 
-def test_every_seed_has_its_layer_ringed_and_named(report):
+def test_chart_rings_and_names_the_best_layer_of_every_seed(report):
     text = render(report)
     (uuas, *_) = re.findall(r"<svg(?=[^>]*over the layers).*?</svg>", text, re.DOTALL)
     # of the two seeds of one model, and of two models of one seed
@@ -193,7 +193,7 @@ def test_every_seed_has_its_layer_ringed_and_named(report):
     assert row["cells"][0] == ("0.680", "0.012", True)
 
 
-def test_metrics_are_spelled_out_and_headers_lead_there(page):
+def test_headers_link_to_the_definitions_of_metrics(page):
     names = [a["id"] for tag, a in page.found if tag == "dt" and "id" in a]
     assert names == [f"metric-{metric}" for metric in ("uuas", "dspr", "root", "nspr")]
     linked = [a["href"] for tag, a in page.found if tag == "a" and "title" in a]
@@ -201,14 +201,14 @@ def test_metrics_are_spelled_out_and_headers_lead_there(page):
     assert any("Undirected unlabeled attachment score" in text for text in page.texts)
 
 
-def test_page_says_what_it_was_made_from(page, report):
+def test_page_names_its_inputs(page, report):
     for _, found in report.about:
         assert set(found) <= set(page.texts)
     assert any("p < 0.001" in text.replace("\xa0", " ") for text in page.texts)
     assert "41.4\xa0%" in page.texts
 
 
-def test_best_is_a_trained_encoder_above_the_baselines_and_ties_are_marked():
+def test_only_trained_encoders_above_the_baselines_are_marked_best():
     def model(name, value, role="encoder"):
         test = dict.fromkeys(("uuas", "dspr", "root", "nspr"), value)
         return ModelResult(name, "", "", "", [], 0, 0, test, role)
@@ -220,7 +220,7 @@ def test_best_is_a_trained_encoder_above_the_baselines_and_ties_are_marked():
     assert not any(best for row in rows(chain) for *_, best in row["cells"])
 
 
-def test_page_without_anything_is_a_page():
+def test_page_without_results_is_valid():
     page = Page(render(nothing()))
     assert page.count("article") == 0
     assert page.count("select") == 0
@@ -229,7 +229,7 @@ def test_page_without_anything_is_a_page():
 
 
 @pytest.mark.parametrize("root", [0, -1])
-def test_one_word_and_all_punctuation(root):
+def test_report_handles_one_word_and_all_punctuation(root):
     point = torch.tensor([[math.sqrt(2.0), 1.0]])
     prediction = Prediction([], root, point)
     example = Example(["!"], [], 0, [root < 0], {"m": prediction})
@@ -240,7 +240,7 @@ def test_one_word_and_all_punctuation(root):
     assert any("no edge counts" in text for text in page.texts)
 
 
-def test_the_use_of_the_space_is_said_and_drawn(report):
+def test_report_describes_and_draws_use_of_the_space(report):
     page = render(report)
     assert 'href="#space"' in page
     section = page[page.index('id="space"') : page.index('id="about"')]

@@ -73,7 +73,7 @@ def direct(x, space):
         (Space("euclidean"), 1.0, 1e-12),
     ],
 )
-def test_words_are_centroids_gyromidpoints_and_means(space, spread, close, rng):
+def test_words_pool_into_centroids_gyromidpoints_or_means(space, spread, close, rng):
     x = points(space, rng, spread)
     got = pool(x[None], PIECES, WORDS, 4, [space])[0]
     if close is None:
@@ -109,7 +109,7 @@ def trees(tmp_path):
 
 
 @pytest.mark.parametrize("arch", ["hybonet", "hvt", "transformer"])
-def test_states_are_those_of_one_sentence_after_the_other(data, trees, tmp_path, arch):
+def test_batching_does_not_change_states(data, trees, tmp_path, arch):
     make_checkpoint(tmp_path / "a.pt", data, arch)
     out = tmp_path / "deep" / "states.npy"
     states = extract_file(tmp_path / "a.pt", trees, out, data, batch_tokens=64)
@@ -133,7 +133,7 @@ def test_states_are_those_of_one_sentence_after_the_other(data, trees, tmp_path,
     assert not together[:, 0, lengths[0] :].any()
 
 
-def test_long_and_unalignable_sentences_are_left_out_and_listed(data, tmp_path):
+def test_extraction_skips_and_lists_long_and_unalignable_sentences(data, tmp_path):
     make_checkpoint(tmp_path / "a.pt", data, "hybonet", "--max-source-positions", "30")
     trees = tmp_path / "t.conllu"
     lines = ["the dog", "the dog " * 20, "a \x07 cat", "cat sees"]
@@ -147,7 +147,7 @@ def test_long_and_unalignable_sentences_are_left_out_and_listed(data, tmp_path):
 
 
 @pytest.mark.parametrize("arch", ["hybonet", "transformer"])
-def test_a_sentence_as_long_as_the_model_takes_is_kept(data, tmp_path, arch):
+def test_extraction_keeps_a_sentence_of_the_maximum_length(data, tmp_path, arch):
     trees = tmp_path / "t.conllu"
     trees.write_text(conllu(["the dog sees a cat"]), encoding="utf-8")
     make_checkpoint(tmp_path / "a.pt", data, arch)
@@ -171,7 +171,7 @@ def test_states_that_are_not_finite_are_refused(data, trees, tmp_path):
     assert not list(tmp_path.glob("s*"))
 
 
-def test_a_file_of_states_is_there_whole_or_not_at_all(data, trees, tmp_path, monkeypatch):
+def test_extraction_writes_state_files_atomically(data, trees, tmp_path, monkeypatch):
     make_checkpoint(tmp_path / "a.pt", data, "han")
     out, made = tmp_path / "s.npy", load(tmp_path / "a.pt", data)
     monkeypatch.setattr(made, "states", lambda *given: 1 / 0)

@@ -40,7 +40,7 @@ def states_of(model, tokenizer, text, kind):
     return torch.stack(out.hidden_states)[:, 0], spans
 
 
-def test_states_are_the_means_of_what_the_library_gives(made, tmp_path):
+def test_states_are_means_of_the_librarys_subword_states(made, tmp_path):
     folder, kind, model, tokenizer = made
     trees = write_conllu(
         tmp_path / "t.conllu", [*sentences(23, seed=5), "Z\u00fcrich \u20ac \u4e94"]
@@ -64,7 +64,7 @@ def test_states_are_the_means_of_what_the_library_gives(made, tmp_path):
             start = end + 1
 
 
-def test_a_space_put_before_the_sentence_is_of_no_word(tmp_path):
+def test_a_prepended_space_belongs_to_no_word(tmp_path):
     helper.save(tmp_path / "m", "t5")
     tokenizer = helper.unigram(["\u2581", "(", "a", "\u2581b", "c"])
     tokenizer.save_pretrained(tmp_path / "m")
@@ -81,7 +81,7 @@ def test_a_space_put_before_the_sentence_is_of_no_word(tmp_path):
         assert [[names[i] for i in own] for own in align(pieces, spans)] == wanted
 
 
-def test_fresh_parameters_follow_the_seed_and_leave_torch_alone(tmp_path):
+def test_fresh_parameters_leave_torchs_random_state_alone(tmp_path):
     helper.save(tmp_path / "m")
     tokens, lengths = torch.tensor([[2, 9, 11, 3]]), torch.tensor([4])
     torch.manual_seed(0)
@@ -96,7 +96,7 @@ def test_fresh_parameters_follow_the_seed_and_leave_torch_alone(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "gpt2"])
-def test_a_sentence_may_fill_the_table_of_positions_and_not_more(tmp_path, kind):
+def test_a_sentence_may_fill_but_not_exceed_the_position_table(tmp_path, kind):
     helper.save(tmp_path / "m", kind, positions=12)
     encoder = from_hugging_face(tmp_path / "m")
     assert encoder.max_tokens == 12
@@ -105,7 +105,7 @@ def test_a_sentence_may_fill_the_table_of_positions_and_not_more(tmp_path, kind)
         encoder.states(torch.full((1, 13), 7), torch.tensor([13]))
 
 
-def test_a_name_is_found_in_the_cache(tmp_path, monkeypatch):
+def test_a_model_name_resolves_from_the_cache(tmp_path, monkeypatch):
     from huggingface_hub import constants
 
     place = tmp_path / "models--someone--small"
@@ -129,7 +129,7 @@ def rename(folder, old, new):
     save_file(changed, folder / "model.safetensors", {"format": "pt"})
 
 
-def test_what_cannot_be_used_is_told_in_one_sentence(tmp_path):
+def test_unusable_models_give_one_sentence_errors(tmp_path):
     def error(folder):
         with pytest.raises(UserError) as caught:
             from_hugging_face(folder)
@@ -151,7 +151,7 @@ def test_what_cannot_be_used_is_told_in_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize("random", [False, True])
-def test_code_that_a_model_brings_is_not_run(tmp_path, monkeypatch, random):
+def test_remote_code_of_a_model_never_runs(tmp_path, monkeypatch, random):
     # the library asks on the terminal where nobody has said yes or no
     monkeypatch.setattr("builtins.input", lambda *_: "y")
     helper.save(tmp_path / "m")
@@ -166,7 +166,7 @@ def test_code_that_a_model_brings_is_not_run(tmp_path, monkeypatch, random):
 
 
 @pytest.mark.parametrize("random", [False, True])
-def test_a_configuration_that_asks_for_more_than_the_parameters_is_refused(tmp_path, random):
+def test_a_configuration_larger_than_its_parameters_is_refused(tmp_path, random):
     helper.save(tmp_path / "m")
     # a handful of such layers is too much
     size = {"num_hidden_layers": 10**9, "hidden_size": 512, "intermediate_size": 2048}
@@ -179,7 +179,7 @@ def change(file, **settings):
     file.write_text(json.dumps(json.loads(file.read_text()) | settings))
 
 
-def test_a_folder_without_parameters_has_a_limit_too(tmp_path):
+def test_a_folder_without_parameters_has_a_size_limit(tmp_path):
     helper.save(tmp_path / "m")
     (tmp_path / "m" / "model.safetensors").unlink()
     assert from_hugging_face(tmp_path / "m", random=True).width == 16
@@ -189,14 +189,14 @@ def test_a_folder_without_parameters_has_a_limit_too(tmp_path):
 
 
 @pytest.mark.parametrize("random", [False, True])
-def test_attention_is_the_plain_one_whatever_the_configuration_says(tmp_path, random):
+def test_encoder_ignores_the_configured_attention_backend(tmp_path, random):
     helper.save(tmp_path / "m")
     change(tmp_path / "m" / "config.json", _attn_implementation="sdpa")
     encoder = from_hugging_face(tmp_path / "m", random=random)
     assert encoder.module.config._attn_implementation == "eager"
 
 
-def test_nothing_is_fetched_for_a_folder(tmp_path, monkeypatch):
+def test_loading_a_folder_fetches_nothing(tmp_path, monkeypatch):
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
@@ -221,14 +221,14 @@ def test_nothing_is_fetched_for_a_folder(tmp_path, monkeypatch):
         ("tokenizer.json", {"model": {"type": "Unigram", "unk_id": 9, "vocab": []}}, "Vocab"),
     ],
 )
-def test_damaged_files_are_told_with_the_reason_of_the_library(tmp_path, file, settings, problem):
+def test_error_for_damaged_files_gives_the_librarys_reason(tmp_path, file, settings, problem):
     helper.save(tmp_path / "m")
     change(tmp_path / "m" / file, **settings)
     with pytest.raises(UserError, match=rf"--hf .*m cannot be used \(.*{problem}"):
         from_hugging_face(tmp_path / "m")
 
 
-def test_a_tokenizer_that_fails_on_a_word_is_told(tmp_path):
+def test_error_reports_a_tokenizer_that_fails_on_a_word(tmp_path):
     helper.save(tmp_path / "m")
     model = {"type": "Unigram", "unk_id": None, "vocab": [["a", 0.0]]}
     change(tmp_path / "m" / "tokenizer.json", model=model)
@@ -238,7 +238,7 @@ def test_a_tokenizer_that_fails_on_a_word_is_told(tmp_path):
 
 
 @pytest.mark.parametrize("number", [60, 10**9, 2**32 - 1])
-def test_pieces_that_the_model_has_no_row_for_are_told(tmp_path, number):
+def test_error_reports_subwords_without_an_embedding_row(tmp_path, number):
     helper.save(tmp_path / "m")
     file = tmp_path / "m" / "tokenizer.json"
     model = json.loads(file.read_text())["model"]
@@ -258,7 +258,7 @@ def test_padding_needs_no_row_of_its_own(tmp_path):
     assert extract(encoder, read_conllu(trees), tmp_path / "s.npy", trees=trees).kept == [0, 1]
 
 
-def test_too_little_memory_is_not_told_as_a_wrong_model(tmp_path, monkeypatch):
+def test_running_out_of_memory_is_not_reported_as_a_wrong_model(tmp_path, monkeypatch):
     helper.save(tmp_path / "m")
 
     def full(*_, **__):

@@ -51,7 +51,7 @@ def tokens_of(encoder, *lengths):
     return rows, torch.tensor(lengths) + 1
 
 
-def test_states_are_those_of_the_model_in_training_without_dropout(made, data):
+def test_states_match_the_training_model_without_dropout(made, data):
     path, model = made
     encoder = load(path, data)
     tokens, lengths = tokens_of(encoder, 5, 9, 2)
@@ -69,7 +69,7 @@ def test_states_are_those_of_the_model_in_training_without_dropout(made, data):
     torch.testing.assert_close(states[-1][real], last[real], atol=2e-5, rtol=2e-5)
 
 
-def test_padding_changes_no_state_and_every_space_is_known(made, data):
+def test_padding_changes_no_state(made, data):
     path, _ = made
     encoder = load(path, data)
     tokens, lengths = tokens_of(encoder, 4, 9)
@@ -81,7 +81,7 @@ def test_padding_changes_no_state_and_every_space_is_known(made, data):
         assert {space.c for space in encoder.spaces} == {0.5}
 
 
-def test_fresh_parameters_follow_their_seed_alone(made, data):
+def test_fresh_parameters_depend_only_on_the_seed(made, data):
     state = torch.random.get_rng_state()
     encoders = [load(made[0], data, random=True, seed=seed) for seed in (3, 3, 4)]
     encoders.append(load(made[0], data))
@@ -90,7 +90,7 @@ def test_fresh_parameters_follow_their_seed_alone(made, data):
     assert [torch.equal(first, other) for other in others] == [True, False, False]
 
 
-def test_a_model_folder_is_the_checkpoint_that_it_was_made_of(made, data, tmp_path):
+def test_a_model_folder_gives_the_states_of_its_checkpoint(made, data, tmp_path):
     checkpoint = load(made[0], data)
     place = export(made[0], tmp_path / "model", data=data)
     assert is_model_folder(place)
@@ -107,14 +107,14 @@ def test_a_model_folder_is_the_checkpoint_that_it_was_made_of(made, data, tmp_pa
         load(place)
 
 
-def test_what_is_missing_is_named(made, data, tmp_path):
+def test_error_names_what_is_missing(made, data, tmp_path):
     with pytest.raises(UserError, match=r"none\.pt is neither a file"):
         load(tmp_path / "none.pt", data)
     with pytest.raises(UserError, match="absent is not there; name it with --data"):
         load(made[0], tmp_path / "absent")
 
 
-def test_a_source_is_known_by_what_its_files_hold(tmp_path):
+def test_a_source_is_identified_by_its_file_contents(tmp_path):
     files = [tmp_path / "a.pt", tmp_path / "bin" / "dict.en.txt", tmp_path / "m.model"]
     files[1].parent.mkdir()
     for file in files:
@@ -128,7 +128,7 @@ def test_a_source_is_known_by_what_its_files_hold(tmp_path):
     assert all(one != other for one, other in itertools.combinations(found, 2))
 
 
-def test_a_model_of_the_package_goes_by_its_name():
+def test_a_bundled_model_loads_by_name():
     (subject,) = subjects("--hf", "tatoeba-en-de")
     assert (subject.name, subject.place) == ("tatoeba-en-de", SHIPPED / "tatoeba-en-de")
     assert subject.load(1).architecture == "hybonet_plus_iwslt_d64"

@@ -79,7 +79,7 @@ def counted(text, pieces):
 
 @pytest.mark.parametrize("way", ["raw", "moses"])
 @pytest.mark.parametrize("text", [*sentences(25, seed=1), "&amp; [x]'s | R&D well-known"])
-def test_characters_are_those_of_counting(request, way, text):
+def test_character_spans_match_a_count(request, way, text):
     text = text.replace("\u0130", "I")  # lower case has two characters for it
     pieces, spans = request.getfixturevalue(way)(text)
     assert spans == counted(text, pieces)
@@ -101,7 +101,7 @@ def test_every_word_of_strange_text_has_subwords_over_all_its_characters(request
             assert seen <= covered, text
 
 
-def test_normalization_of_a_foreign_model_is_followed(tmp_path):
+def test_alignment_follows_a_foreign_models_normalization(tmp_path):
     lines = [*sentences(200), "fine office \u201cquotes\u201d 1/2 123"] * 2
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines),
@@ -134,13 +134,13 @@ def test_words_of_a_multiword_token_share_its_characters():
     assert surface(merged) == ("du chat", [(0, 2), (0, 2), (3, 7)])
 
 
-def test_a_word_that_preparation_leaves_out_is_named():
+def test_error_names_a_word_that_preparation_drops():
     assert align([(0, 3)], [(0, 3), (4, 5)]).startswith("word 2 has no piece")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sentencepiece", "subword-nmt"])
-def test_ewt_is_aligned(tmp_path, kind):
+def test_alignment_covers_ewt(tmp_path, kind):
     trees = read_conllu(real_trees() / "en_ewt-ud-dev.conllu.gz")
     lines = [surface(tree)[0].replace("\xa0", " ") for tree in trees]
     way = cutter(prepared_folder(tmp_path / "data", lines, kind=kind, size=1000))

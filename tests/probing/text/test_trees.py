@@ -32,7 +32,7 @@ CANNOT = """\
 """
 
 
-def test_sentences_beyond_any_are_refused_in_time(tmp_path):
+def test_reader_refuses_oversized_sentences_early(tmp_path):
     path, count = tmp_path / "t.conllu", 300_000
     star, chain = rows(0, *[1] * count), rows(*range(2, count), 0)
     word = rows(0).replace("w1", "w" * 3_000_000)
@@ -56,7 +56,7 @@ def write(folder, text, name="trees.conllu"):
     return path
 
 
-def test_words_are_neither_multiword_tokens_nor_empty_nodes(tmp_path):
+def test_reader_skips_multiword_tokens_and_empty_nodes(tmp_path):
     (sentence,) = read_conllu(write(tmp_path, CANNOT))
     assert sentence.id == "s1"
     assert sentence.words == ("I", "ca", "n't", "go", ".")
@@ -86,7 +86,7 @@ def test_the_last_word_of_a_multiword_token_may_say_that_no_space_follows(tmp_pa
     assert spaces_of(tmp_path, first) == [True, True, False, True]
 
 
-def test_gzip_and_windows_line_ends_and_no_final_line_give_the_same(tmp_path):
+def test_gzip_crlf_and_a_missing_final_line_end_change_nothing(tmp_path):
     plain = read_conllu(write(tmp_path, CANNOT + CANNOT))
     zipped = read_conllu(write(tmp_path, gzip.compress((CANNOT * 2).encode()), "trees.conllu.gz"))
     windows = read_conllu(write(tmp_path, (CANNOT * 2).replace("\n", "\r\n"), "windows"))
@@ -120,7 +120,7 @@ def test_gzip_and_windows_line_ends_and_no_final_line_give_the_same(tmp_path):
         (CANNOT.replace("2-3", "2-9"), "line 1 .sentence s1.: the multiword token 2-9"),
     ],
 )
-def test_what_is_no_tree_is_refused_in_one_sentence_with_its_place(tmp_path, text, message):
+def test_error_for_an_invalid_tree_names_its_place(tmp_path, text, message):
     path = write(tmp_path, text)
     with pytest.raises(UserError, match=message) as caught:
         read_conllu(path)
@@ -128,7 +128,7 @@ def test_what_is_no_tree_is_refused_in_one_sentence_with_its_place(tmp_path, tex
     assert "\n" not in str(caught.value)
 
 
-def test_a_chain_of_many_words_is_read_at_once(tmp_path):
+def test_reader_handles_a_long_chain_quickly(tmp_path):
     count = 50_000
     path = write(tmp_path, rows(*range(2, count + 1), 0))
     before = time.process_time()
@@ -155,7 +155,7 @@ def test_distances_equal_shortest_paths(n):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_minimum_spanning_tree_equals_that_of_networkx(seed):
+def test_minimum_spanning_tree_matches_networkx(seed):
     rng = np.random.default_rng(seed)
     matrix = rng.random((15, 15))
     matrix = matrix + matrix.T
@@ -172,7 +172,7 @@ def test_minimum_spanning_tree_equals_that_of_networkx(seed):
     assert (2, 7) in found
 
 
-def test_ties_go_to_the_pair_that_comes_first():
+def test_first_pair_wins_a_tie():
     assert minimum_spanning_edges(np.zeros((4, 4)), np.ones(4, bool)) == {(0, 1), (0, 2), (0, 3)}
 
 
@@ -182,12 +182,12 @@ def test_zero_and_negative_distances_are_edges():
 
 
 @pytest.mark.parametrize("kept", [0, 1])
-def test_less_than_two_words_have_no_edges(kept):
+def test_fewer_than_two_words_have_no_edges(kept):
     keep = np.arange(3) < kept
     assert minimum_spanning_edges(np.ones((3, 3)), keep) == set()
 
 
-def test_a_real_treebank_is_read_whole():
+def test_reader_keeps_every_sentence_of_a_real_treebank():
     path, sentences = real_trees() / "en_ewt-ud-test.conllu.gz", real_test_set()
     lines = gzip.decompress(path.read_bytes()).decode().split("\n")
     texts = [line.partition(" = ")[2] for line in lines if line.startswith("# text = ")]
