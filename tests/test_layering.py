@@ -58,7 +58,7 @@ def loaded(names, unwanted):
         ),
     ],
 )
-def test_parts_are_imported_without_what_lies_above(parts, unwanted):
+def test_lower_layers_import_without_higher_ones(parts, unwanted):
     names = []
     for part in parts.split():
         files = sorted(ROOT.glob(part))
@@ -80,7 +80,7 @@ def imports(path):
 
 
 @pytest.mark.parametrize("layer", [*LAYERS, "inference", "fairseq"])
-def test_part_imports_nothing_from_above(layer):
+def test_no_layer_imports_from_a_higher_one(layer):
     whole = [*LAYERS, *ABOVE]
     higher = whole[whole.index(layer) + 1 :]
     above = ["probing", "recipes", *(f"hyptrans.{part}" for part in higher)]
@@ -96,25 +96,25 @@ def test_part_imports_nothing_from_above(layer):
     assert wrong == set()
 
 
-def test_training_alone_imports_the_door_to_transformers():
+def test_only_training_imports_the_transformers_front_end():
     for path in [*(ROOT / "hyptrans").rglob("*.py"), *(ROOT / "probing").rglob("*.py")]:
         if path.parent.name not in ("transformers", "train"):
             assert not [name for name in imports(path) if name.startswith("hyptrans.transformers")]
 
 
-def test_start_up_hook_imports_nothing_of_the_package():
+def test_startup_hook_imports_nothing_from_the_package():
     # fairseq must be the first to import it, or --user-dir registers nothing
     names = imports(ROOT / "hyptrans_startup.py")
     assert not [name for name in names if name.partition(".")[0] == "hyptrans"]
 
 
-def test_nothing_imports_the_start_up_hook_but_the_door_to_fairseq():
+def test_only_the_fairseq_plugin_imports_the_startup_hook():
     paths = [path for part in ("hyptrans", "probing") for path in (ROOT / part).rglob("*.py")]
     found = [path for path in paths if "hyptrans_startup" in imports(path)]
     assert found == [ROOT / "hyptrans" / "fairseq" / "__init__.py"]
 
 
-def test_no_circle_of_imports_in_kernels():
+def test_kernels_have_no_circular_imports():
     """Imports inside functions are counted too."""
     root = ROOT / "hyptrans" / "kernels"
     names = {

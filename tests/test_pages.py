@@ -67,7 +67,7 @@ def printed(code):
     return out.getvalue()
 
 
-def test_requests_to_the_server():
+def test_documented_server_requests_work():
     python, curl = (blocks("serve.md", kind, "Requests") for kind in ("python", "bash"))
     wanted = hyptrans.load("tatoeba-en-de")
     with running({"tatoeba-en-de": wanted}) as port:
@@ -82,18 +82,18 @@ def test_requests_to_the_server():
     assert found[2]["status"] == "ok"
 
 
-def test_layers_in_a_network_of_ones_own():
+def test_documented_layers_train_in_a_custom_network():
     (code,) = blocks("code.md", "python", "Layers in your own network")
     assert printed(code) == "tensor(True)\n" * 2
 
 
-def test_a_user_of_hugging_face_loads_and_generates():
+def test_documented_hugging_face_example_generates():
     load, _ = blocks("coming-from.md", "python", "Hugging Face")
     assert printed(load) == "['Gute Nacht!', 'Wo ist der Bahnhof?']\n"
 
 
 @pytest.mark.slow
-def test_a_user_of_fairseq_prepares_trains_and_translates(folder, monkeypatch):
+def test_documented_fairseq_commands_prepare_train_and_translate(folder, monkeypatch):
     (code,) = blocks("coming-from.md", "bash", "fairseq")
     assert "\nBLEU " in bash(SHORT + code, folder)
     assert len((folder / "out.de").read_text().splitlines()) == 12
@@ -105,7 +105,7 @@ def test_a_user_of_fairseq_prepares_trains_and_translates(folder, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_user_of_eole_trains_by_flags_and_by_a_file(folder):
+def test_documented_training_accepts_flags_and_a_file(folder):
     (code,) = blocks("coming-from.md", "bash", "eole")
     bash(SHORT + code, folder)
     assert len((folder / "out.txt").read_text().splitlines()) == 36

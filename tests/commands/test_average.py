@@ -7,7 +7,7 @@ import hyptrans
 from tests.commands.conftest import call
 
 
-def test_average_writes_a_checkpoint_and_replaces_no_file(make, tmp_path, capsys):
+def test_average_writes_a_checkpoint_without_replacing_a_file(make, tmp_path, capsys):
     paths = [make("hybonet"), make("hybonet")]
     out = tmp_path / "average.pt"
     assert call(capsys, "average", *paths, "--out", out)[0] == 0
@@ -25,7 +25,7 @@ def test_average_writes_a_checkpoint_and_replaces_no_file(make, tmp_path, capsys
         assert (status, error) == (2, f"error: {wanted}")
 
 
-def test_the_card_of_an_average_says_that_it_is_one(make, tmp_path, capsys):
+def test_card_of_an_average_names_it_as_such(make, tmp_path, capsys):
     paths = []
     for updates in (1400, 1500):
         paths.append(make("hybonet"))
@@ -47,7 +47,7 @@ def test_the_card_of_an_average_says_that_it_is_one(make, tmp_path, capsys):
     ["x", torch.zeros(3), [True], [-1], {"a": 1}],
     ids=lambda value: type(value).__name__,
 )
-def test_an_average_of_no_numbers_of_updates_is_refused(averaged, make, tmp_path, capsys):
+def test_export_refuses_a_damaged_list_of_averaged_updates(averaged, make, tmp_path, capsys):
     path = make("transformer")
     state = torch.load(path, weights_only=True)
     state["extra_state"]["averaged_updates"] = averaged

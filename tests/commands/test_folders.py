@@ -13,7 +13,7 @@ from tests.commands.conftest import call
 
 
 @pytest.mark.parametrize("more", [[], ["--lowercase"]])
-def test_score_is_sacrebleus_with_its_signature(more, tmp_path, capsys):
+def test_score_matches_sacrebleu_and_prints_its_signature(more, tmp_path, capsys):
     lines = ["A small dog sees the big house .", "the cat sleeps under a tall tree ."]
     wanted = ["a small dog sees the big house .", "the cat slept under a tall tree ."]
     (tmp_path / "out").write_text("".join(f"D-{i}\t-0.1\t{lines[i]}\n" for i in (1, 0)))
@@ -32,7 +32,7 @@ def test_score_is_sacrebleus_with_its_signature(more, tmp_path, capsys):
     )  # fmt: skip
 
 
-def test_export_writes_what_info_tells_and_the_card_has_the_scores(
+def test_export_writes_a_card_with_scores_that_info_shows(
     make,
     texts,
     tmp_path,
@@ -72,7 +72,7 @@ def test_export_writes_what_info_tells_and_the_card_has_the_scores(
     assert found["options"]["curvature"] == 0.5
 
 
-def test_info_shows_nothing_that_a_terminal_acts_on(tmp_path, capsys):
+def test_info_escapes_terminal_control_characters(tmp_path, capsys):
     made = shutil.copytree(SHIPPED / "tatoeba-en-de", tmp_path / "made")
     config = json.loads((made / "config.json").read_text())
     config["facts"]["license"] = "mit\x1b]0;title\x07\x1b[2J\u202etim\nerror: \u2028run \x9bm"
@@ -87,7 +87,7 @@ def test_info_shows_nothing_that_a_terminal_acts_on(tmp_path, capsys):
     assert json.loads(shown, parse_constant=pytest.fail)["scores"]["BLEU\nscore"] is None
 
 
-def test_export_leaves_a_line_that_is_too_long_empty_as_translate_does(make, tmp_path, capsys):
+def test_export_leaves_overlong_lines_empty_as_translate_does(make, tmp_path, capsys):
     (tmp_path / "test.en").write_text(f"a dog\n{'dog ' * 5000}\n")
     (tmp_path / "test.de").write_text("a\nb\n")
     test = ["--test", tmp_path / "test.en", tmp_path / "test.de"]
@@ -96,7 +96,7 @@ def test_export_leaves_a_line_that_is_too_long_empty_as_translate_does(make, tmp
     assert "warning: line 2 has" in error
 
 
-def test_export_of_what_is_no_checkpoint_leaves_nothing(tmp_path, capsys):
+def test_export_of_an_invalid_checkpoint_leaves_no_folder(tmp_path, capsys):
     (tmp_path / "x.pt").write_text("hello")
     status, _, error = call(capsys, "export", tmp_path / "x.pt", "--out", tmp_path / "out")
     assert status == 2
@@ -104,7 +104,7 @@ def test_export_of_what_is_no_checkpoint_leaves_nothing(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_export_refuses_a_folder_of_other_things_before_it_translates(make, tmp_path, capsys):
+def test_export_refuses_a_foreign_folder_before_translating(make, tmp_path, capsys):
     path = make("hybonet")
     (tmp_path / "config.json").write_text("{}")
     # which would be told, were it read
@@ -117,7 +117,7 @@ def test_export_refuses_a_folder_of_other_things_before_it_translates(make, tmp_
     assert path.is_file()
 
 
-def test_export_names_checkpoint_and_data_that_do_not_go_together(make, prepared, tmp_path, capsys):
+def test_export_names_a_mismatched_checkpoint_and_data_folder(make, prepared, tmp_path, capsys):
     data = shutil.copytree(prepared, tmp_path / "other")
     with (data / "data-bin" / "dict.en.txt").open("a") as file:
         file.write("zz 1\n")
@@ -130,7 +130,7 @@ def test_export_names_checkpoint_and_data_that_do_not_go_together(make, prepared
     )
 
 
-def test_codes_that_are_none_are_told_in_one_sentence(make, prepared, tmp_path, capsys):
+def test_invalid_bpe_codes_give_a_one_sentence_error(make, prepared, tmp_path, capsys):
     pytest.importorskip("subword_nmt")
     text = tmp_path / "train.en"
     text.write_text("the dog sees a cat .\n")
@@ -141,7 +141,7 @@ def test_codes_that_are_none_are_told_in_one_sentence(make, prepared, tmp_path, 
     assert f"{text} is not a subword-nmt model (Error: invalid line 1 in BPE codes" in error
 
 
-def test_push_refuses_what_is_no_model_folder(tmp_path, capsys):
+def test_push_refuses_a_folder_that_is_not_a_model(tmp_path, capsys):
     status, _, error = call(capsys, "push", tmp_path, "user/name")
     assert status == 2
     assert "config.json does not belong to a model folder (it is not a regular file)" in error

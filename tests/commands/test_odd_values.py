@@ -86,7 +86,7 @@ def odd_values(option):
 
 
 @pytest.mark.parametrize("name", commands())
-def test_what_an_option_cannot_be_is_told(name, ordinary, monkeypatch, capsys):
+def test_error_states_the_allowed_values_of_an_option(name, ordinary, monkeypatch, capsys):
     folder, words = ordinary
     monkeypatch.chdir(folder)
     wrong = {}

@@ -27,7 +27,7 @@ def lines(picture):
     return found
 
 
-def test_numbers_lie_in_proportion_and_perplexities_by_their_ratios():
+def test_plot_uses_a_linear_axis_for_loss_and_a_log_axis_for_perplexity():
     values = {0: 80.0, 10: 40.0, 20: 20.0, 40: 10.0}
     course = {"train_inner loss": values, "valid ppl": values}
     (flat, _), (curved, _) = lines(draw({"a": course}, "svg"))
@@ -41,7 +41,7 @@ def test_numbers_lie_in_proportion_and_perplexities_by_their_ratios():
         assert [(one - y[0]) / (y[-1] - y[0]) for one in y] == pytest.approx(expected, abs=1e-4)
 
 
-def test_thirty_lines_look_different():
+def test_thirty_plotted_lines_look_different():
     names = [f"_$run$ <{i}>" for i in range(30)]
     courses = {name: {"train_inner loss": {0: 1.0 + i, 9: 2.0}} for i, name in enumerate(names)}
     picture = draw(courses, "svg")
@@ -81,7 +81,7 @@ def logs(here):
 
 
 @pytest.mark.parametrize("text", [LOG, JSON], ids=["simple", "json"])
-def test_a_log_is_read_in_each_format_and_later_numbers_count(here, text):
+def test_plot_reads_every_log_format_and_keeps_later_values(here, text):
     Path("a.log").write_text(text)
     found = {(key, updates): value for key, updates, value in read_log(Path("a.log"))}
     wanted = {("train_inner loss", 50): 9.5, ("valid loss", 150): 4.5, ("valid ppl", 150): 9.9}
@@ -97,12 +97,12 @@ def test_a_log_is_read_in_each_format_and_later_numbers_count(here, text):
         "valid | loss 1 | num_updates 1e300",
     ],
 )
-def test_lines_that_no_training_prints_are_left_out(here, line):
+def test_plot_ignores_lines_that_no_training_prints(here, line):
     Path("a.log").write_text(f"{line}\nvalid | loss 2 | num_updates 7\n{line}\n")
     assert read_log(Path("a.log")) == [("valid loss", 7, 2.0)]
 
 
-def test_the_newest_checkpoint_of_hyptrans_train_has_the_whole_history(here):
+def test_newest_checkpoint_of_hyptrans_train_holds_the_full_history(here):
     history = [
         {"loss": 4.5, "grad_norm": 1.0, "step": 50},
         {"eval_ppl": 9.5, "eval_bleu": 12.34, "step": 350},
@@ -118,7 +118,7 @@ def test_the_newest_checkpoint_of_hyptrans_train_has_the_whole_history(here):
     ]
 
 
-def test_plot_draws_logs_apart_and_the_same_bytes_again(logs, capsys):
+def test_plot_separates_logs_and_is_reproducible(logs, capsys):
     assert call(capsys, "plot", *logs)[:2] == (0, "curves.svg\n")
     picture = Path("curves.svg").read_bytes()
     shown = texts(picture)
@@ -129,7 +129,7 @@ def test_plot_draws_logs_apart_and_the_same_bytes_again(logs, capsys):
     assert Path("again.svg").read_bytes() == picture
 
 
-def test_logs_of_one_name_are_parts_of_one_training(here, capsys):
+def test_logs_with_one_name_form_one_training(here, capsys):
     for name, updates in {"1.log": (1, 2), "2.log": (2, 3)}.items():
         Path(name).write_text("".join(f"valid | loss 2 | num_updates {n}\n" for n in updates))
     assert call(capsys, "plot", "1.log", "2.log", "--names", "run", "run")[0] == 0
@@ -141,7 +141,7 @@ def test_logs_of_one_name_are_parts_of_one_training(here, capsys):
 @pytest.mark.parametrize(
     ("name", "begin"), [("c.pdf", b"%PDF-"), ("c.PNG", b"\x89PNG\r\n"), ("c.svg", b"<?xml")]
 )
-def test_plot_writes_what_the_ending_says(logs, name, begin, capsys):
+def test_plot_takes_its_format_from_the_file_ending(logs, name, begin, capsys):
     assert call(capsys, "plot", logs[0], "--out", name, "--names", "<twin> & co")[0] == 0
     assert Path(name).read_bytes().startswith(begin)
 
@@ -156,13 +156,13 @@ def test_plot_writes_what_the_ending_says(logs, name, begin, capsys):
         ([""], ". is neither a log nor a folder that hyptrans train wrote"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(words, sentence, here, capsys):
+def test_plot_refuses_what_it_cannot_draw(words, sentence, here, capsys):
     Path("a.log").write_text("hello\n")
     status, _, error = call(capsys, "plot", *words)
     assert (status, error.startswith(f"error: {sentence}")) == (2, True), error
 
 
-def test_without_matplotlib_the_extra_is_named(logs, monkeypatch, capsys):
+def test_error_without_matplotlib_names_the_extra(logs, monkeypatch, capsys):
     load = importlib.import_module
 
     def without(name):

@@ -43,7 +43,7 @@ def test_every_command_has_help_with_an_example(program, capsys):
     assert helped(capsys, *within, "--help") == overview
 
 
-def test_the_whole_program_names_its_version_and_the_programs_within(capsys):
+def test_hyptrans_prints_its_version_and_commands(capsys):
     assert helped(capsys, "--version") == f"hyptrans {hyptrans.__version__}\n"
     overview = helped(capsys)
     assert all(f"\n  {name} " in overview for name in PROGRAM.programs)
@@ -51,7 +51,7 @@ def test_the_whole_program_names_its_version_and_the_programs_within(capsys):
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
-def test_options_of_one_meaning_are_read_alike(program):
+def test_options_with_the_same_meaning_parse_alike(program):
     for name in program.commands:
         for action in program.parser(name)[0]._actions:
             for option in SAME.keys() & action.option_strings:
@@ -59,7 +59,7 @@ def test_options_of_one_meaning_are_read_alike(program):
                 assert found == SAME[option], (program.name, name, option)
 
 
-def test_examples_name_models_that_are_there(capsys):
+def test_examples_name_existing_models(capsys):
     examples = [command.example for command in PROGRAM.commands.values()]
     named = [
         example.split()[1] for example in examples if example.startswith(("translate", "info"))
@@ -69,7 +69,7 @@ def test_examples_name_models_that_are_there(capsys):
     assert set(named) <= set(shipped())
 
 
-def test_a_folder_as_out_is_refused_before_anything_is_read(tmp_path, capsys):
+def test_out_refuses_a_folder_before_reading_input(tmp_path, capsys):
     refused = []
     for program in (PROGRAM, PROBING):
         for name in program.commands:
@@ -86,7 +86,7 @@ def test_a_folder_as_out_is_refused_before_anything_is_read(tmp_path, capsys):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 @pytest.mark.parametrize("words", [["info"], pytest.param(["translate"], marks=pytest.mark.slow)])
-def test_output_to_a_full_disk_promises_nothing(words, monkeypatch):
+def test_output_to_a_full_disk_reports_failure(words, monkeypatch):
     # as it is for most users, written when the buffer is full, or in the end
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     command = [sys.executable, "-m", "hyptrans", *words, "tatoeba-en-de"]

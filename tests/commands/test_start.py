@@ -37,7 +37,7 @@ def test_a_translation_imports_only_what_it_needs(tmp_path):
     assert run(code, tmp_path) == ["Gute Nacht!", []]
 
 
-def test_what_is_wrong_in_a_line_is_told_without_torch(tmp_path):
+def test_command_line_errors_need_no_torch(tmp_path):
     code = (
         "import json, sys\nfrom hyptrans.commands.cli import main\nfound = []\n"
         f"for line in {LINES}:\n"

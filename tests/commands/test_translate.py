@@ -18,7 +18,7 @@ UNKNOWN_SUBWORDS = (
 
 
 @pytest.mark.parametrize("command", ["translate", "info"])
-def test_a_checkpoint_of_other_data_is_read_with_its_subword_model_named(
+def test_a_named_subword_model_opens_a_checkpoint_of_foreign_data(
     command, make, prepared, tmp_path, capsys, monkeypatch
 ):
     bare = shutil.copytree(prepared / "data-bin", tmp_path / "bare")
@@ -29,7 +29,7 @@ def test_a_checkpoint_of_other_data_is_read_with_its_subword_model_named(
     assert call(capsys, *words, "--sentencepiece-model", model)[0] == 0
 
 
-def test_translate_has_a_line_for_a_line(model, texts, capsys, monkeypatch):
+def test_translate_prints_one_line_for_each_input_line(model, texts, capsys, monkeypatch):
     wanted = hyptrans.load(model).translate(texts)
     typed(monkeypatch, "".join(f"{text}\n" for text in texts).encode())
     status, out, _ = call(capsys, "translate", model)
@@ -37,7 +37,7 @@ def test_translate_has_a_line_for_a_line(model, texts, capsys, monkeypatch):
     assert out == "".join(f"{text}\n" for text in wanted)
 
 
-def test_translations_are_utf8_whatever_the_locale_is(model, monkeypatch):
+def test_translations_are_utf8_in_any_locale(model, monkeypatch):
     out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(translate, "_translated", lambda *_: ["\N{GREEK SMALL LETTER PI}"])
@@ -46,7 +46,7 @@ def test_translations_are_utf8_whatever_the_locale_is(model, monkeypatch):
     assert out.buffer.getvalue().decode() == "\N{GREEK SMALL LETTER PI}\n"
 
 
-def test_a_translation_is_one_line_that_a_terminal_does_not_act_on(model, capsys, monkeypatch):
+def test_translations_are_one_line_without_control_characters(model, capsys, monkeypatch):
     made = "a\x1b[2J\x9bm\u2028b\x85c\td"
     monkeypatch.setattr(translate, "_translated", lambda *_: [made])
     typed(monkeypatch, b"x\n")
@@ -64,7 +64,7 @@ def test_translate_n_best_numbers_its_lines(model, texts, capsys, monkeypatch):
     ]
 
 
-def test_a_line_that_is_too_long_is_left_out_and_told(model, texts, capsys, monkeypatch):
+def test_translate_skips_and_reports_lines_that_are_too_long(model, texts, capsys, monkeypatch):
     typed(monkeypatch, f"{texts[0]}\n{'dog ' * 5000}\n{texts[1]}\n".encode())
     status, out, error = call(capsys, "translate", model)
     first, second = hyptrans.load(model).translate(texts[:2])
@@ -88,7 +88,7 @@ def test_a_line_that_is_too_long_is_left_out_and_told(model, texts, capsys, monk
         (["MODEL", "--device", "tpu9"], b"a\n", "error: device tpu9 cannot be used"),
     ],
 )
-def test_translate_answers_bad_input_in_one_sentence(
+def test_translate_reports_bad_input_in_one_sentence(
     words, data, message, model, capsys, monkeypatch
 ):
     typed(monkeypatch, data)
@@ -98,7 +98,7 @@ def test_translate_answers_bad_input_in_one_sentence(
     assert error.startswith(message)
 
 
-def test_a_file_without_lines_is_not_read_to_its_end(model, capsys, monkeypatch):
+def test_a_file_without_line_breaks_is_not_read_to_the_end(model, capsys, monkeypatch):
     # which may be endless, as /dev/zero
     endless = io.BytesIO(b"the dog.\n" + b"\0" * (9 << 20))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(endless, encoding="utf-8"))
@@ -121,7 +121,9 @@ def test_a_file_without_lines_is_not_read_to_its_end(model, capsys, monkeypatch)
     ],
     ids=lambda case: case[0] if isinstance(case, list) else "",
 )
-def test_the_shell_has_the_options_of_python(words, options, model, texts, capsys, monkeypatch):
+def test_command_line_and_python_have_the_same_options(
+    words, options, model, texts, capsys, monkeypatch
+):
     wanted = hyptrans.load(model).translate(texts, **options)
     typed(monkeypatch, "".join(f"{text}\n" for text in texts).encode())
     assert call(capsys, "translate", model, *words)[:2] == (0, "".join(f"{w}\n" for w in wanted))
@@ -144,7 +146,7 @@ register(Architecture("own_net", HyboNetConfig, HyboNetParts))
         ("own", ["plugin.py"], "own has no __init__.py: name the folder of a plug-in"),
     ],
 )
-def test_a_folder_that_python_would_not_import_is_no_plug_in(
+def test_a_folder_that_python_cannot_import_is_not_a_plugin(
     name, files, said, make, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setattr(sys, "path", [*sys.path])

@@ -22,7 +22,7 @@ def lines_of(tmp_path, content):
     [*"\r\x00\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\u200b\u200d\ufeff"],
 )
 @pytest.mark.parametrize("raw_text", [True, False])
-def test_no_character_but_the_line_feed_ends_a_line(tmp_path, character, raw_text):
+def test_only_the_line_feed_ends_a_line(tmp_path, character, raw_text):
     content = f"one{character}two\nthree\n".encode()
     lines = lines_of(tmp_path, content)
     assert len(lines) == 2
@@ -43,7 +43,7 @@ def test_no_character_but_the_line_feed_ends_a_line(tmp_path, character, raw_tex
         (gzip.compress(b"one\ntwo\n", mtime=0), ["one", "two"]),
     ],
 )
-def test_lines_are_without_their_ends_marks_and_packing(tmp_path, content, lines):
+def test_reader_strips_line_ends_byte_order_marks_and_compression(tmp_path, content, lines):
     assert lines_of(tmp_path, content) == lines
 
 
@@ -52,7 +52,7 @@ def test_lines_are_without_their_ends_marks_and_packing(tmp_path, content, lines
     # the punctuation normalizer of Moses has rules for no-break spaces
     [(True, " zero\u200bwidth\u200d and  two spaces "), (False, "5\u00a0%")],
 )
-def test_other_characters_stay(raw_text, line):
+def test_reader_keeps_all_other_characters(raw_text, line):
     assert Scrubber(raw_text=raw_text)(line) == line
 
 
@@ -64,7 +64,7 @@ def test_replaced_characters_are_counted_by_code_point():
     )
 
 
-def test_raw_text_leaves_no_space_at_which_fairseq_would_split():
+def test_raw_text_keeps_no_space_that_fairseq_would_split_at():
     spaces = [chr(code) for code in range(0x110000) if chr(code).isspace()]
     assert len(spaces) > 20
     scrub = Scrubber(raw_text=True)
@@ -82,13 +82,13 @@ def test_raw_text_leaves_no_space_at_which_fairseq_would_split():
         ),
     ],
 )
-def test_what_is_no_text_is_refused(tmp_path, content, problem):
+def test_files_that_are_not_text_are_refused(tmp_path, content, problem):
     with pytest.raises(UserError, match=problem):
         lines_of(tmp_path, content)
 
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
-def test_lines_of_any_length_up_to_the_longest_are_whole(tmp_path, end):
+def test_lines_up_to_the_length_limit_are_read_whole(tmp_path, end):
     # of a block's size, of many blocks, and many in a block
     sizes = [0, (1 << 18) - 1, 1 << 18, (1 << 18) + 1, 3, 700_000, LONGEST_LINE - 1, 0, 5]
     lines = ["x" * size for size in sizes]
@@ -98,7 +98,7 @@ def test_lines_of_any_length_up_to_the_longest_are_whole(tmp_path, end):
 
 
 @pytest.mark.parametrize("zipped", [False, True])
-def test_line_without_end_is_refused_before_it_is_in_memory(tmp_path, zipped):
+def test_an_endless_line_is_refused_before_it_fills_memory(tmp_path, zipped):
     path = tmp_path / "endless"
     text = b"one\n" + b"x" * (40 << 20)
     path.write_bytes(gzip.compress(text, 1) if zipped else text)
@@ -112,7 +112,7 @@ def test_line_without_end_is_refused_before_it_is_in_memory(tmp_path, zipped):
     assert peak < 4 * LONGEST_LINE
 
 
-def test_gzip_that_unpacks_to_much_is_read_until_it_is_suspicious(tmp_path):
+def test_gzip_is_refused_once_its_size_is_suspicious(tmp_path):
     path = tmp_path / "bomb.gz"
     line = b"x" * (1 << 20) + b"\n"
     path.write_bytes(gzip.compress(line * 7))
@@ -124,7 +124,7 @@ def test_gzip_that_unpacks_to_much_is_read_until_it_is_suspicious(tmp_path):
     assert sum(1 for _ in read_lines(path)) == 70
 
 
-def test_text_of_a_small_grammar_is_read_however_well_it_packs(tmp_path):
+def test_repetitive_text_is_read_however_well_it_compresses(tmp_path):
     """As SCAN's commands: 12 MB in which gzip finds 50 times the same."""
     verbs = ["walk", "run", "jump", "look"]
     how = [f" {a}{b}" for a in ("", "around ", "opposite ") for b in ("left", "right")]
@@ -140,7 +140,7 @@ def test_text_of_a_small_grammar_is_read_however_well_it_packs(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
-def test_what_is_no_file_is_refused_at_once(tmp_path, kind):
+def test_paths_that_are_not_files_are_refused_at_once(tmp_path, kind):
     path = tmp_path / "text"
     {
         "pipe": lambda: os.mkfifo(path),
@@ -151,7 +151,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path, kind):
         list(read_lines(path))
 
 
-def test_sides_of_different_length_name_the_first_lonely_line():
+def test_error_for_unequal_sides_names_the_first_unpaired_line():
     sides = [["a", "b"], ["x", "y", "z", "last"]]
     with pytest.raises(UserError, match=r"one ends after line 2, and other continues"):
         list(read_pairs(*sides, "one", "other"))
@@ -159,7 +159,7 @@ def test_sides_of_different_length_name_the_first_lonely_line():
         list(read_pairs(*reversed(sides), "one", "other"))
 
 
-def test_failed_write_leaves_no_file(tmp_path):
+def test_a_failed_write_leaves_no_file(tmp_path):
     def broken():
         yield "a", "b"
         raise UserError("stop")
@@ -185,7 +185,7 @@ def test_pairs_are_dropped_for_the_first_reason(source, target, dropped):
     assert (kept, counts) == ([] if dropped else [(source, target)], dropped)
 
 
-def test_rule_agrees_with_the_definition_of_the_moses_script():
+def test_cleaning_rule_matches_the_moses_script():
     rng = random.Random(4)
     sizes = [(rng.randint(0, 25), rng.randint(0, 25)) for _ in range(2000)]
     found = CleanRule(maximum=20, ratio=1.5).keep(

@@ -46,7 +46,7 @@ def prepare(name, *words):
     return succeeds(*script(name), *words)
 
 
-def test_raw_text_comes_back_from_the_binary_files(tmp_path, corpus):
+def test_binary_files_decode_to_the_raw_text(tmp_path, corpus):
     out = tmp_path / "out"
     odd = [
         write(tmp_path / f"odd.{lang}", ["  two  spaces ", "<pad> </s>"]) for lang in ("en", "de")
@@ -68,7 +68,7 @@ def test_raw_text_comes_back_from_the_binary_files(tmp_path, corpus):
 
 
 @pytest.mark.parametrize("options", [["--raw-text"], ["--bpe", "subword-nmt"]])
-def test_neither_fairseq_nor_torch_is_needed(tmp_path, corpus, options):
+def test_prepare_needs_neither_fairseq_nor_torch(tmp_path, corpus, options):
     code = "import sys; sys.modules['fairseq'] = sys.modules['torch'] = None; "
     code += "from hyptrans.commands.cli import main; sys.exit(main())"
     words = [*corpus(), *options, "--vocab-size", 200, "--out", tmp_path / "out"]
@@ -78,7 +78,7 @@ def test_neither_fairseq_nor_torch_is_needed(tmp_path, corpus, options):
 
 
 @pytest.mark.slow
-def test_real_multi30k_comes_back_exactly(tmp_path, data):
+def test_multi30k_round_trips_exactly(tmp_path, data):
     folder = data / "multi30k_en_de"
     sets = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
     words = []
@@ -95,7 +95,7 @@ def test_real_multi30k_comes_back_exactly(tmp_path, data):
 
 
 @pytest.mark.slow
-def test_real_tatoeba_is_prepared_by_its_recipe_and_the_printed_command_trains(tmp_path, data):
+def test_tatoeba_recipe_prepares_data_and_its_printed_command_trains(tmp_path, data):
     table = data / "tatoeba_en_de/deu-eng.zip"
     words = ["-m", "recipes.tatoeba_en_de.prepare", "--table", table, "--out", tmp_path / "out"]
     lines = succeeds(sys.executable, *words, cwd=REPOSITORY).strip().split("\n")
@@ -113,7 +113,7 @@ def test_real_tatoeba_is_prepared_by_its_recipe_and_the_printed_command_trains(t
 
 
 @pytest.mark.slow
-def test_words_by_spaces_go_through_all_commands(tmp_path, corpus):
+def test_space_separated_words_work_in_all_commands(tmp_path, corpus):
     out = tmp_path / "out"
     prepare("text", *corpus(), "--bpe", "none", "--joined-dictionary", "--out", out)
     trained = tmp_path / "model"

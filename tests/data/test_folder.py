@@ -28,7 +28,7 @@ def full_disk(*_):
 
 @ANY
 @pytest.mark.parametrize("link", [None, "file", "from outside", "out"])
-def test_input_that_would_be_replaced_is_refused_and_stays(tmp_path, run, corpus, options, link):
+def test_prepare_refuses_to_replace_its_input(tmp_path, run, corpus, options, link):
     words = [str(word) for word in corpus(folder="corpus/raw")]
     out = tmp_path / "corpus"
     if link == "file":
@@ -48,7 +48,7 @@ def test_input_that_would_be_replaced_is_refused_and_stays(tmp_path, run, corpus
 
 
 @ANY
-def test_unpacked_files_where_the_command_works_are_refused_and_stay(tmp_path, run, options):
+def test_prepare_refuses_input_inside_its_own_work_folder(tmp_path, run, options):
     out = tmp_path / "out"
     raw = iwslt_tree(out / "intermediate/de-en")
     before = tree(out)
@@ -61,7 +61,7 @@ def test_unpacked_files_where_the_command_works_are_refused_and_stay(tmp_path, r
 @pytest.mark.parametrize(
     "name", ["raw/notes.txt", "data-bin/train.en-de.en.bin", "bpe.codes", "intermediate/notes.txt"]
 )
-def test_file_of_another_is_not_touched(tmp_path, run, corpus, options, name):
+def test_prepare_leaves_foreign_files_alone(tmp_path, run, corpus, options, name):
     out = tmp_path / "out"
     (out / name).parent.mkdir(parents=True)
     (out / name).write_text("mine")
@@ -75,7 +75,7 @@ def test_file_of_another_is_not_touched(tmp_path, run, corpus, options, name):
 
 
 @pytest.mark.parametrize("name", ["raw/test.hyp", "data-bin/notes", "bpe.codes"])
-def test_file_added_to_a_finished_folder_outlives_overwrite(run, finished, name):
+def test_overwrite_keeps_files_added_to_a_finished_folder(run, finished, name):
     words, out, before = finished
     (out / name).write_text("mine")
     assert "nothing to do" in run("text", *words)[1]
@@ -87,7 +87,7 @@ def test_file_added_to_a_finished_folder_outlives_overwrite(run, finished, name)
 
 
 @ANY
-def test_file_added_to_a_stopped_run_is_not_touched(tmp_path, run, finished, monkeypatch, options):
+def test_prepare_keeps_files_added_to_a_stopped_run(tmp_path, run, finished, monkeypatch, options):
     words, _, expected = finished
     out = tmp_path / "stopped"
     words = [*words, "--out", out]
@@ -106,7 +106,7 @@ def test_file_added_to_a_stopped_run_is_not_touched(tmp_path, run, finished, mon
 @pytest.mark.parametrize(
     "wrong", ["train.de", "test.de", "vocabulary", "binarize", "an archive that is none"]
 )
-def test_what_is_there_stays_until_all_that_replaces_it_is_there(
+def test_old_files_stay_until_their_replacements_are_complete(
     run, finished, tmp_path, monkeypatch, wrong
 ):
     words, out, before = finished
@@ -130,7 +130,7 @@ def test_what_is_there_stays_until_all_that_replaces_it_is_there(
     assert left == before
 
 
-def test_a_finished_folder_is_not_touched(run, finished):
+def test_prepare_leaves_a_finished_folder_alone(run, finished):
     words, out, before = finished
     times = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
     status, shown, _ = run("text", *words)
@@ -149,9 +149,7 @@ def test_a_finished_folder_is_not_touched(run, finished):
         ("earlier release", "with other options or input, or by another release"),
     ],
 )
-def test_what_is_not_as_this_command_makes_it_is_replaced_only_with_overwrite(
-    run, finished, change, why
-):
+def test_changed_outputs_are_replaced_only_with_overwrite(run, finished, change, why):
     words, out, before = finished
     path = out / "raw/test.de"
     if change == "gone":
@@ -167,7 +165,7 @@ def test_what_is_not_as_this_command_makes_it_is_replaced_only_with_overwrite(
     assert tree(out) == before
 
 
-def test_a_folder_that_is_half_replaced_does_not_count_as_finished(run, finished, monkeypatch):
+def test_a_half_replaced_folder_is_not_finished(run, finished, monkeypatch):
     words, out, before = finished
     with monkeypatch.context() as patch:
         patch.setattr("hyptrans.data.pipeline.write_json", full_disk)
@@ -177,9 +175,7 @@ def test_a_folder_that_is_half_replaced_does_not_count_as_finished(run, finished
     assert tree(out) == before
 
 
-def test_inputs_that_have_moved_are_the_same_and_others_of_their_name_are_not(
-    tmp_path, run, finished
-):
+def test_inputs_are_identified_by_content_not_by_path(tmp_path, run, finished):
     words, out, before = finished
     places = {path: tmp_path / "moved" / path.name for path in map(Path, words) if path.is_file()}
     (tmp_path / "moved").mkdir()

@@ -51,14 +51,14 @@ def ours(folder, *, joined=False):
 
 
 @pytest.mark.parametrize("joined", [False, True])
-def test_files_are_those_of_fairseq_preprocess(text, joined):
+def test_binary_files_match_fairseq_preprocess(text, joined):
     theirs = fairseq(text, *(["--joined-dictionary"] if joined else []))
     made = tree(ours(text, joined=joined))
     assert sorted(made) == sorted(theirs)
     assert made == theirs
 
 
-def test_dictionaries_that_are_given_are_those_of_fairseq_preprocess(text):
+def test_given_dictionaries_are_used_as_in_fairseq_preprocess(text):
     out = ours(text)
     dictionary.write(Counter("aab"), out / "dict.en.txt", set("abxyz"))
     shutil.copy(out / "dict.en.txt", text / "given")
@@ -71,7 +71,7 @@ def test_dictionaries_that_are_given_are_those_of_fairseq_preprocess(text):
 
 
 @pytest.mark.parametrize(("symbols", "width"), [(65_499, 2), (65_500, 4)])
-def test_numbers_take_four_bytes_where_fairseq_takes_them(tmp_path, symbols, width):
+def test_token_ids_take_four_bytes_where_fairseqs_do(tmp_path, symbols, width):
     from fairseq.data.indexed_dataset import MMapIndexedDataset, best_fitting_int_dtype
 
     dtype = indexed.number_type(symbols)
@@ -83,7 +83,7 @@ def test_numbers_take_four_bytes_where_fairseq_takes_them(tmp_path, symbols, wid
         assert made.sizes.tolist() == [2, 1]
 
 
-def test_a_sentence_is_read_as_it_was_written(tmp_path):
+def test_sentences_survive_writing_and_reading(tmp_path):
     rows = [[5, 6, 2], [2], [300, 2]]
     prefix = tmp_path / "train.en-de.en"
     assert indexed.write((np.array(row, "<u2").tobytes() for row in rows), "<u2", prefix) == 3
@@ -108,7 +108,7 @@ def test_a_sentence_is_read_as_it_was_written(tmp_path):
     ],
     ids=range(7),
 )
-def test_a_damaged_set_is_a_sentence(tmp_path, name, damage, problem):
+def test_a_damaged_set_gives_a_one_sentence_error(tmp_path, name, damage, problem):
     indexed.write([b"\5\0\2\0"] * 3, "<u2", tmp_path / "a")
     path = tmp_path / f"a.{name}"
     path.write_bytes(damage(path.read_bytes())) if damage else path.unlink()

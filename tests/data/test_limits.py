@@ -14,7 +14,7 @@ from tests import interrupts
 from tests.data.conftest import REPOSITORY, tree
 
 
-def test_full_disk_is_one_sentence_and_leaves_no_half_file(tmp_path, corpus):
+def test_a_full_disk_gives_a_one_sentence_error_and_no_partial_file(tmp_path, corpus):
     words = [*map(str, corpus(train=3000)), "--raw-text", "--out", str(tmp_path / "out")]
     code = (
         "import resource, sys; "
@@ -47,14 +47,14 @@ def suicide(parent):
     return function
 
 
-def test_lines_come_in_order_from_any_number_of_workers():
+def test_any_number_of_workers_keeps_the_order_of_lines():
     lines = [f"line {number}" for number in range(9500)]
     expected = [line.upper() + str(len(line)) for line in lines]
     assert list(parallel.map_lines(shout, lines, workers=1)) == expected
     assert list(parallel.map_lines(shout, iter(lines), workers=3)) == expected
 
 
-def test_input_is_not_read_ahead_without_bound():
+def test_workers_read_ahead_only_within_a_bound():
     taken = 0
 
     def endless():
@@ -69,7 +69,7 @@ def test_input_is_not_read_ahead_without_bound():
     stream.close()
 
 
-def test_worker_that_dies_is_one_sentence():
+def test_a_killed_worker_gives_a_one_sentence_error():
     lines = ["line"] * 6000 + ["now"] + ["line"] * 6000
     with pytest.raises(UserError, match="a worker process was killed"):
         list(parallel.map_lines(partial(suicide, os.getpid()), lines, workers=2))

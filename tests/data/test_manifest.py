@@ -22,7 +22,7 @@ MANIFEST = {
 }
 
 
-def test_steps_are_those_of_the_test_set(tmp_path):
+def test_manifest_records_the_steps_of_the_test_set(tmp_path):
     (tmp_path / "manifest.json").write_text(json.dumps(MANIFEST))
     found = manifest.read(tmp_path)
     assert found.kind == "subword-nmt"
@@ -53,13 +53,13 @@ def changed(**fields):
     ],
     ids=range(10),
 )
-def test_manifest_that_says_too_little_is_a_sentence(tmp_path, text, problem):
+def test_an_incomplete_manifest_gives_a_one_sentence_error(tmp_path, text, problem):
     (tmp_path / "manifest.json").write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(UserError, match=rf"manifest\.json {problem}"):
         manifest.read(tmp_path)
 
 
-def test_a_manifest_without_end_is_not_read(tmp_path, monkeypatch):
+def test_an_endless_manifest_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "manifest.json"
     path.write_text(json.dumps(MANIFEST) + " " * 100)
     monkeypatch.setattr(manifest, "_MOST_BYTES", len(json.dumps(MANIFEST)) + 99)

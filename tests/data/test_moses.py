@@ -24,7 +24,7 @@ GERMAN = [
 
 
 @pytest.mark.parametrize(("language", "lines"), [("en", ENGLISH), ("de", GERMAN)])
-def test_tokens_are_those_of_moses(language, lines):
+def test_tokens_match_moses(language, lines):
     tokenize = TextSteps(language, tokenize=True).build()
     for line, expected in lines:
         assert tokenize(line) == expected
@@ -35,7 +35,7 @@ def test_aggressive_splits_hyphens_inside_words_only():
     assert steps("state-of-the-art - 1990-1995") == ("state @-@ of @-@ the @-@ art - 1990 @-@ 1995")
 
 
-def test_apostrophe_of_the_development_sets_becomes_straight_before_tokenizing():
+def test_curly_apostrophes_become_straight_before_tokenizing():
     line = "it\u2019s"
     assert TextSteps("en", tokenize=True).build()(line) == "it \u2019 s"
     steps = TextSteps("en", straight_apostrophe=True, tokenize=True, lowercase=True)
@@ -49,16 +49,16 @@ def test_normalizer_follows_the_perl_script_and_removes_non_printing_characters(
     assert steps("a\u00adb\u200bc\u0378d") == "a b c d"
 
 
-def test_entities_come_back_as_they_stand_in_xml():
+def test_detokenizer_restores_xml_entities():
     steps = TextSteps("en", xml_escape=True, tokenize=True).build()
     assert steps("R&D") == "R &amp; amp ; D"
 
 
-def test_without_steps_the_line_stays():
+def test_a_pipeline_without_steps_keeps_the_line():
     line = "  raw \u2019 text, "
     assert TextSteps("en").build()(line) == line
 
 
-def test_languages_without_a_list_of_their_own_are_known():
+def test_languages_without_their_own_prefix_list_are_supported():
     assert moses_rules("de") == "de"
     assert moses_rules("xx") == "en"

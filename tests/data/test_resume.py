@@ -71,7 +71,7 @@ def reference(tmp_path, run, corpus):
 
 
 @pytest.mark.parametrize(("step", "when"), [(1, "before"), (5, "after"), (9, "before")])
-def test_run_after_a_kill_ends_with_the_same_bytes(tmp_path, reference, step, when):
+def test_rerun_after_a_kill_gives_identical_bytes(tmp_path, reference, step, when):
     words, expected = reference
     out = tmp_path / "out"
     assert run_killed(step, when, [*words, "--out", out])
@@ -79,7 +79,7 @@ def test_run_after_a_kill_ends_with_the_same_bytes(tmp_path, reference, step, wh
 
 
 @pytest.mark.slow
-def test_run_after_a_kill_at_any_rename_ends_with_the_same_bytes(tmp_path, reference):
+def test_rerun_after_a_kill_at_any_rename_gives_identical_bytes(tmp_path, reference):
     words, expected = reference
     for when in ("before", "after"):
         step = 0
@@ -114,7 +114,7 @@ def test_finished_steps_are_not_run_again(tmp_path, run, reference, monkeypatch)
     assert tree(out) == expected
 
 
-def test_all_is_made_again_and_left_overs_go_when_options_or_files_change(
+def test_changed_options_or_files_repeat_every_step_and_remove_leftovers(
     tmp_path, run, reference, monkeypatch
 ):
     words, expected = reference
@@ -131,7 +131,7 @@ def test_all_is_made_again_and_left_overs_go_when_options_or_files_change(
     assert tree(out) == expected
 
 
-def test_kept_texts_stay_until_they_are_replaced(tmp_path, run, reference):
+def test_kept_texts_stay_until_replaced(tmp_path, run, reference):
     """Those that ``--keep-intermediate`` of an earlier run kept."""
     words, expected = reference
     out = tmp_path / "out"
@@ -145,7 +145,7 @@ def test_kept_texts_stay_until_they_are_replaced(tmp_path, run, reference):
 
 
 @pytest.mark.parametrize("stopped", [True, False], ids=["stopped", "kept"])
-def test_a_refused_run_loses_no_text_of_an_earlier_one(
+def test_a_refused_run_keeps_the_texts_of_an_earlier_one(
     stopped, tmp_path, run, reference, monkeypatch
 ):
     words, expected = reference
@@ -164,7 +164,7 @@ def test_a_refused_run_loses_no_text_of_an_earlier_one(
     assert tree(out) == expected
 
 
-def test_a_kill_before_the_clean_up_leaves_nothing_behind_the_next_run(tmp_path, run, reference):
+def test_the_next_run_cleans_up_after_a_kill(tmp_path, run, reference):
     words, expected = reference
     out = tmp_path / "out"
     assert run("text", *words, "--keep-intermediate", "--out", out)[0] == 0
@@ -175,7 +175,7 @@ def test_a_kill_before_the_clean_up_leaves_nothing_behind_the_next_run(tmp_path,
     assert tree(out) == expected
 
 
-def test_input_that_would_be_replaced_is_refused_and_stays(tmp_path, run, reference):
+def test_prepare_refuses_to_replace_its_input(tmp_path, run, reference):
     words, _ = reference
     out = tmp_path / "out"
     assert run("text", *words, "--keep-intermediate", "--out", out)[0] == 0
@@ -186,7 +186,7 @@ def test_input_that_would_be_replaced_is_refused_and_stays(tmp_path, run, refere
     assert tree(out) == before
 
 
-def test_second_run_in_the_same_folder_is_refused(tmp_path, run, reference, monkeypatch):
+def test_a_concurrent_run_in_the_same_folder_is_refused(tmp_path, run, reference, monkeypatch):
     words, _ = reference
     out = tmp_path / "out"
     working, messages = indexed.write, []

@@ -34,7 +34,9 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", [*DAMAGES, "a folder"])
-def test_a_damaged_sentencepiece_model_is_one_sentence(model, damage, monkeypatch, capfd):
+def test_a_damaged_sentencepiece_model_gives_a_one_sentence_error(
+    model, damage, monkeypatch, capfd
+):
     monkeypatch.setattr(subwords, "_MOST_OF_PIECES", 1 << 20)
     if damage == "a folder":
         model.unlink()
@@ -47,7 +49,7 @@ def test_a_damaged_sentencepiece_model_is_one_sentence(model, damage, monkeypatc
     assert capfd.readouterr().err == ""
 
 
-def test_a_model_lacks_no_pieces_of_its_dictionary_unless_each_language_has_one(model):
+def test_a_shared_subword_model_must_hold_all_dictionary_pieces(model):
     known = ["\u2581one", "\u2581elsewhere"]
     with pytest.raises(ValueError, match="pieces of the dictionary: it is cut short"):
         subwords.sentencepiece_encoder(model, known)

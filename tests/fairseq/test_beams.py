@@ -22,7 +22,7 @@ def test_beams_are_the_rows_that_repeat(sentences, beams):
     assert beams_of(memory) == beams
 
 
-def test_nan_repeats_nothing():
+def test_nan_rows_are_no_repetitions():
     assert beams_of(torch.full((4, 2, 2), torch.nan)) == 1
 
 
@@ -36,5 +36,5 @@ def test_nan_repeats_nothing():
         ([2, 0], 1, [2, 0]),
     ],
 )
-def test_rows_of_sentences_after_a_reordering(order, beams, rows):
+def test_sentence_rows_follow_a_reordering(order, beams, rows):
     assert sentence_rows(torch.tensor(order), beams).tolist() == rows

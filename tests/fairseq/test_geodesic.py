@@ -43,7 +43,7 @@ def fairseq_criterion(**options):
 
 
 @pytest.mark.parametrize("arch", ["hvt_tiny", "hybonet_tiny"])
-def test_without_a_weight_it_is_fairseqs_criterion(arch, sample):
+def test_criterion_without_a_weight_equals_fairseqs(arch, sample):
     model = model_of(arch).train()
     expected, *_ = fairseq_criterion()(model, sample)
     got, size, logged = criterion_of(0.0)(model, sample)
@@ -54,7 +54,7 @@ def test_without_a_weight_it_is_fairseqs_criterion(arch, sample):
 
 @pytest.mark.parametrize("sentence_avg", [False, True])
 @pytest.mark.parametrize("reduce", [False, True])
-def test_the_term_is_added_once_per_unit_of_the_sample_size(reduce, sentence_avg, sample):
+def test_regularizer_is_added_once_per_unit_of_sample_size(reduce, sentence_avg, sample):
     model = model_of("hvt_tiny").train()
     losses = []
     for weight in (0.0, 0.5, 1.0):
@@ -73,13 +73,13 @@ def test_the_term_is_added_once_per_unit_of_the_sample_size(reduce, sentence_avg
     torch.testing.assert_close(losses[2] - losses[0], term, **close)
 
 
-def test_validation_losses_do_not_contain_the_term(sample):
+def test_validation_losses_exclude_the_regularizer(sample):
     model = model_of("hvt_tiny").eval()
     assert torch.equal(criterion_of(1.0)(model, sample)[0], fairseq_criterion()(model, sample)[0])
 
 
 @pytest.mark.parametrize("c", [0.25, 1.0, 4.0])
-def test_term_is_the_mean_over_pairs_with_different_tokens(c, rng):
+def test_regularizer_is_the_mean_over_pairs_of_different_tokens(c, rng):
     # two places: pairs at one place are not counted if, and only if, their tokens are equal
     places = ball(rng, 2, 4, c=c)
     expected = torch.exp(-poincare.distance(places[0], places[1], c=c))

@@ -16,18 +16,18 @@ REFUSED += ["9 ** 9", "(lambda: 1)()", "'a'.upper()", "f'{1}'", "1 +", "print", 
 
 
 @pytest.mark.parametrize("text", TAKEN)
-def test_a_literal_has_the_value_that_eval_gives_it(text):
+def test_literals_evaluate_as_eval_does(text):
     assert literal(text) == eval(text)
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_more_than_literals_is_refused(text):
+def test_expressions_beyond_literals_are_refused(text):
     with pytest.raises(UserError, match="is refused: fairseq would evaluate it"):
         literal(text)
 
 
 @pytest.mark.parametrize("module", [utils, fconv, adam])
-def test_modules_of_fairseq_evaluate_literals_alone(module):
+def test_fairseq_modules_evaluate_only_literals(module):
     assert module.eval is literal
 
 

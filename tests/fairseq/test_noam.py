@@ -55,7 +55,7 @@ def test_rate_follows_the_formula(model, width):
 
 
 @pytest.mark.parametrize("model", [None, {"decoder_embed_dim": 64}])
-def test_no_width_is_an_error(model):
+def test_noam_refuses_a_model_without_a_width(model):
     with pytest.raises(ValueError, match=r"found no --encoder-embed-dim .* take inverse_sqrt"):
         build(configuration(model))
 

@@ -32,7 +32,7 @@ def test_a_language_that_the_data_lack_is_refused(typed, flag, data):
 
 
 @pytest.mark.parametrize("typed", [{}, {"source_lang": "en"}, {"target_lang": "de"}])
-def test_languages_of_the_data_are_taken(typed, data):
+def test_languages_of_the_data_are_accepted(typed, data):
     task = TranslationTask.setup_task(TranslationConfig(data=data, **typed))
     assert (task.cfg.source_lang, task.cfg.target_lang) == ("en", "de")
 
@@ -56,20 +56,20 @@ def chinese(data, monkeypatch):
     return task, {"target": target[None].long()}
 
 
-def test_bleu_of_a_validation_is_by_the_tokenizer_of_the_language(chinese):
+def test_validation_bleu_uses_the_languages_tokenizer(chinese):
     task, sample = chinese
     found = task._inference_with_bleu(None, sample, None).score
     assert found == sacrebleu.corpus_bleu([HYPOTHESIS], [[REFERENCE]], tokenize="zh").score > 40
 
 
-def test_bleu_of_tokens_stays_that_of_tokens(chinese):
+def test_tokenized_bleu_stays_unchanged(chinese):
     task, sample = chinese
     task.cfg.eval_tokenized_bleu = True
     assert task._inference_with_bleu(None, sample, None).score == 0
 
 
 @pytest.mark.skipif(util.find_spec("MeCab") is not None, reason="it is installed")
-def test_a_tokenizer_that_is_missing_is_named_before_training(data):
+def test_error_names_a_missing_tokenizer_before_training(data):
     Path(data, "dict.ja.txt").write_text("word 1\n")
     typed = {"source_lang": "en", "target_lang": "ja", "eval_bleu": True}
     task = TranslationTask.setup_task(TranslationConfig(data=data, **typed))
@@ -78,7 +78,7 @@ def test_a_tokenizer_that_is_missing_is_named_before_training(data):
         Trainer.begin_epoch(trainer, 1)
 
 
-def test_a_copy_that_is_stopped_leaves_the_file_that_was_there(tmp_path, monkeypatch):
+def test_an_interrupted_copy_preserves_the_old_file(tmp_path, monkeypatch):
     new, last = tmp_path / "checkpoint1.pt", tmp_path / "checkpoint_last.pt"
     new.write_text("new")
     last.write_text("old")
@@ -96,7 +96,7 @@ def test_a_copy_that_is_stopped_leaves_the_file_that_was_there(tmp_path, monkeyp
     assert last.read_text() == "new"
 
 
-def test_fairseq_copies_checkpoints_by_it(tmp_path, monkeypatch):
+def test_fairseq_copies_checkpoints_atomically(tmp_path, monkeypatch):
     """``save_checkpoint`` itself, with a trainer that writes a file."""
     copied = []
     monkeypatch.setattr("shutil.copyfile", lambda *names: copied.append(names))

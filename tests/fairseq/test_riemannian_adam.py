@@ -41,7 +41,7 @@ def first_step_that_is_not_finite(adam, points, rng, steps):
     return None
 
 
-def test_set_up_that_makes_geoopt_nan_stays_finite_and_on_the_manifold(rng):
+def test_optimizer_stays_finite_where_geoopt_gives_nan(rng):
     settings = {"lr": 0.08, "betas": (0.9, 0.98)}
     points = far_points(geoopt.Lorentz(), rng)
     adam = geoopt.optim.RiemannianAdam([points], stabilize=100, **settings)
@@ -56,7 +56,7 @@ def test_set_up_that_makes_geoopt_nan_stays_finite_and_on_the_manifold(rng):
 
 
 @pytest.mark.parametrize("radius", [8.0, 10.0, 12.0, 16.0])
-def test_momentum_does_not_grow_where_float32_leaves_it_off_the_tangent_space(radius, rng):
+def test_momentum_does_not_grow_off_the_tangent_space_in_float32(radius, rng):
     direction = torch.randn(50, 15, generator=rng)
     start = lorentz.exp_origin(direction / direction.norm(dim=-1, keepdim=True) * radius)
     points = geoopt.ManifoldParameter(start, manifold=StableLorentz(max_radius=radius))
@@ -90,7 +90,7 @@ def test_one_step_near_the_origin_agrees_with_geoopt_in_float64(c, rng):
 
 
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
-def test_plain_parameters_move_as_under_fairseqs_adam(weight_decay, rng):
+def test_plain_parameters_follow_fairseqs_adam(weight_decay, rng):
     start = torch.randn(7, 3, generator=rng)
     ours, theirs = torch.nn.Parameter(start.clone()), torch.nn.Parameter(start.clone())
     mine = optimizer([ours], weight_decay=weight_decay)
@@ -161,7 +161,7 @@ def test_options_out_of_range_are_refused(name, value, range_, rng):
 
 @pytest.mark.parametrize("c", [0.25, 1.0, 4.0])
 @pytest.mark.parametrize("length", [1.0, 5.9, 13.0, 60.0, 1e4, 1e15])
-def test_a_step_of_any_length_ends_where_it_points_and_not_beyond_the_bound(length, c):
+def test_a_step_of_any_length_keeps_its_direction_and_the_radius_bound(length, c):
     manifold = StableLorentz(k=1 / c, max_radius=6.0)
     start = lorentz.origin(4, c=c)
     step = torch.tensor([0.0, 0.6, 0.0, -0.8]) * (length / c**0.5)
@@ -172,7 +172,7 @@ def test_a_step_of_any_length_ends_where_it_points_and_not_beyond_the_bound(leng
     torch.testing.assert_close(end[1:] / end[1:].norm(), step[1:] / step.norm())
 
 
-def test_what_is_resumed_goes_on_bit_by_bit(rng):
+def test_resuming_continues_bit_for_bit(rng):
     parameters = plain_and_points(rng)
     gradients = [[torch.randn(p.shape, generator=rng) for p in parameters] for _ in range(60)]
 
@@ -193,7 +193,7 @@ def test_what_is_resumed_goes_on_bit_by_bit(rng):
         assert torch.equal(ours, expected)
 
 
-def test_parameters_may_become_one_as_in_half_precision_unless_some_are_points(rng):
+def test_only_models_without_points_may_flatten_parameters(rng):
     plain, points = plain_and_points(rng)
     assert optimizer([plain]).supports_flat_params
     assert not optimizer([plain, points]).supports_flat_params
@@ -201,7 +201,7 @@ def test_parameters_may_become_one_as_in_half_precision_unless_some_are_points(r
 
 @pytest.mark.parametrize("c", [0.25, 1.0, 4.0])
 @pytest.mark.parametrize("radius", [2.0, 8.0, 10.0, 15.0, 19.0])
-def test_the_second_moment_is_the_squared_norm_at_any_radius_that_is_allowed(radius, c, rng):
+def test_second_moment_is_the_squared_norm_at_any_allowed_radius(radius, c, rng):
     direction = torch.randn(30, 7, generator=rng)
     direction /= direction.norm(dim=-1, keepdim=True)
     start = lorentz.exp_origin(direction * radius / c**0.5, c=c)
@@ -226,7 +226,7 @@ def test_the_second_moment_is_the_squared_norm_at_any_radius_that_is_allowed(rad
 
 
 @pytest.mark.parametrize("radius", [2.0, 8.0, 10.0, 12.0])
-def test_a_first_step_is_as_long_as_the_rate_far_from_the_origin(radius, rng):
+def test_first_step_has_the_length_of_the_rate_far_from_the_origin(radius, rng):
     direction = torch.randn(200, 15, generator=rng)
     direction /= direction.norm(dim=-1, keepdim=True)
     points = geoopt.ManifoldParameter(
@@ -240,7 +240,7 @@ def test_a_first_step_is_as_long_as_the_rate_far_from_the_origin(radius, rng):
     torch.testing.assert_close(moved, torch.full_like(moved, 0.1), rtol=0.05, atol=0.0)
 
 
-def test_hooks_of_a_step_run_once_beside_an_adamw_of_torch():
+def test_step_hooks_run_once_beside_torchs_adamw():
     torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))])
     parameter = torch.nn.Parameter(torch.zeros(1))
     optimizer, calls = RiemannianAdam([parameter]), []

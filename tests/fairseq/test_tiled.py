@@ -63,7 +63,7 @@ WAYS += [("hybonet_tiny", {"ignore_prefix_size": 1})]
 
 
 @pytest.mark.parametrize(("arch", "options"), WAYS)
-def test_loss_and_gradients_are_those_of_fairseqs_criterion(arch, options, pairs):
+def test_loss_and_gradients_match_fairseqs_criterion(arch, options, pairs):
     model = small(arch) if arch in ARCHITECTURES else build(arch, **SMALL).double().eval()
     sample = sample_of(pairs)
     ours = outcome(TiledCrossEntropy, model, sample, **options)
@@ -74,14 +74,14 @@ def test_loss_and_gradients_are_those_of_fairseqs_criterion(arch, options, pairs
         torch.testing.assert_close(gradient, fairseqs[3][name], rtol=0, atol=1e-10)
 
 
-def test_accuracy_is_refused_as_it_needs_all_logits():
+def test_tiled_loss_refuses_to_report_accuracy():
     cfg = LabelSmoothedCrossEntropyCriterionConfig(report_accuracy=True)
     with pytest.raises(ValueError, match="--report-accuracy needs all logits"):
         TiledCrossEntropy.build_criterion(cfg, SimpleNamespace(target_dictionary=SYMBOLS))
 
 
 @pytest.mark.parametrize("arch", ["transformer_tiny", "lstm"])
-def test_a_model_without_one_product_is_refused(arch, pairs):
+def test_tiled_loss_refuses_models_without_a_single_product(arch, pairs):
     options = {**SMALL, "adaptive_softmax_cutoff": "8,12"} if arch != "lstm" else {"criterion": ""}
     model = build(arch, **options)
     with pytest.raises(ValueError, match="needs a model whose logits are one product"):

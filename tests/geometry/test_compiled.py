@@ -22,7 +22,7 @@ class Written(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("function", [lambda p: klein.Arcosh.apply(-p), poincare.squared_arcosh])
-def test_results_with_own_gradients_are_not_written_in_place(function):
+def test_custom_autograd_results_are_not_modified_in_place(function):
     # torch.compile of torch 2.11 gives such a result no gradient (pytorch/pytorch#180642)
     with Written() as written:
         made = function(torch.tensor([-1.5, -2.0], requires_grad=True))

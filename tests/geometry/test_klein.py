@@ -5,7 +5,7 @@ import torch
 from hyptrans.geometry import klein, lorentz
 
 
-def test_a_midpoint_without_any_weight_is_the_origin_and_its_gradient_is_finite(rng):
+def test_midpoint_without_weight_is_the_origin_with_finite_gradient(rng):
     value = lorentz.lift(torch.randn(5, 3, generator=rng, dtype=torch.float64))
     # the second query sees nothing
     weights = torch.tensor([[0.2, 0.1, 0.0, 0.5, 0.2], [0.0] * 5], dtype=torch.float64)

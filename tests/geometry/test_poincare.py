@@ -61,7 +61,7 @@ def test_distance_of_near_pairs_keeps_its_digits_in_float32(gap, rng):
     torch.testing.assert_close(poincare.distance(x, y).double(), expected, rtol=5e-5, atol=0)
 
 
-def test_pairwise_distances_make_no_tensor_of_all_differences():
+def test_pairwise_distances_avoid_a_tensor_of_all_differences():
     x = torch.full((256, 512), 0.01)
     largest = 0
 
@@ -132,7 +132,7 @@ def test_gyromidpoint_without_weights_is_the_origin_with_finite_gradients(rng):
 
 
 @pytest.mark.parametrize("c", CURVATURES)
-def test_lorentz_and_back_is_the_same_point_at_the_same_distances(c, rng):
+def test_round_trip_to_lorentz_keeps_points_and_distances(c, rng):
     x, y = ball(rng, 64, 7, c=c, radius=5.0), ball(rng, 64, 7, c=c, radius=5.0)
     lifted = [poincare.to_lorentz(p, c=c) for p in (x, y)]
     assert lorentz.violation(lifted[0], c=c).max() < 1e-14
@@ -145,7 +145,7 @@ def test_lorentz_and_back_is_the_same_point_at_the_same_distances(c, rng):
 
 @pytest.mark.parametrize("c", CURVATURES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_clamp_agrees_with_geoopts_projection(dtype, c, rng):
+def test_clamp_matches_geoopts_projection(dtype, c, rng):
     x = torch.randn(64, 3, generator=rng, dtype=dtype) / c**0.5
     x[0] = 0
     manifold = geoopt.PoincareBall(c=torch.tensor(c, dtype=dtype))
@@ -155,7 +155,7 @@ def test_clamp_agrees_with_geoopts_projection(dtype, c, rng):
 
 @pytest.mark.parametrize("c", CURVATURES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_no_function_leaves_the_ball(dtype, c, rng):
+def test_every_function_stays_inside_the_ball(dtype, c, rng):
     far = torch.randn(64, 5, generator=rng, dtype=dtype) * 30 / c**0.5
     x, y = poincare.exp_origin(far, c=c), poincare.exp_origin(far.flip(0), c=c)
     points = [
@@ -171,7 +171,7 @@ def test_no_function_leaves_the_ball(dtype, c, rng):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_no_tangent_is_longer_than_the_clamps(dtype, rng):
+def test_tangents_are_no_longer_than_the_clamp_allows(dtype, rng):
     bound = math.atanh(1 - poincare.MARGINS[dtype]) * (1 + 1e-4)
     edge = poincare.clamp(torch.randn(8, 5, generator=rng, dtype=dtype) * 9)
     u = poincare.log_origin(edge)

@@ -37,7 +37,7 @@ def operands(rng):
 
 @HALF
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_half_precision_gives_what_the_same_numbers_give_in_float32(name, dtype, rng):
+def test_half_precision_matches_float32_on_the_same_numbers(name, dtype, rng):
     given = [t.to(dtype) for t in operands(rng)]
     got = FUNCTIONS[name](*given)
     assert got.dtype == torch.float32
@@ -60,7 +60,7 @@ def test_autocast_changes_no_bit(name, dtype, rng):
         assert (ours is None and theirs is None) or torch.equal(ours, theirs)
 
 
-def test_points_are_one_away_from_the_light_cone_under_autocast(rng):
+def test_inner_product_of_a_point_with_itself_is_minus_one_under_autocast(rng):
     x = points(rng, 40, 16, radius=2.0, dtype=torch.float32)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         products = lorentz.pairwise_inner(x, x)
@@ -75,6 +75,6 @@ def test_points_and_weights_may_differ_in_precision(rng):
     torch.testing.assert_close(mixed, lorentz.centroid(x, weights.double()), rtol=0, atol=0)
 
 
-def test_products_without_numbers_have_shapes():
+def test_empty_products_have_the_right_shape():
     x = torch.empty(2, 3, 5, device="meta")
     assert lorentz.pairwise_inner(x, x).shape == (2, 3, 3)

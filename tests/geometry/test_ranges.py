@@ -19,7 +19,7 @@ DIGITS = 400
 
 
 @pytest.mark.parametrize("module", [lorentz, poincare, klein, space], ids=lambda m: m.__name__)
-def test_every_public_function_says_its_range(module):
+def test_every_public_function_documents_its_range(module):
     functions = inspect.getmembers(module, inspect.isfunction)
     own = {n: f for n, f in functions if f.__module__ == module.__name__ and n[0] != "_"}
     assert own
@@ -50,7 +50,7 @@ def assert_near(got, expected, rtol, atol=0.0):
 
 @both_dtypes
 @pytest.mark.parametrize(("u", "r", "v", "s"), PAIRS)
-def test_distances_of_points_near_and_far(u, r, v, s, dtype):
+def test_distances_are_accurate_near_and_far(u, r, v, s, dtype):
     x, y = at_radius(u, r, dtype), at_radius(v, s, dtype)
     got = lorentz.distance(lorentz.lift(x), lorentz.lift(y))
     with mpmath.workdps(DIGITS):
@@ -71,7 +71,7 @@ def test_the_distance_from_the_origin_is_the_radius_with_the_right_gradient(radi
     torch.testing.assert_close(grad[1:].double(), -unit, rtol=1e-5, atol=1e-5)
 
 
-def test_points_too_far_out_to_be_told_apart_have_no_distance():
+def test_distance_of_points_too_far_out_to_resolve_is_zero_or_nan():
     for r, s in [(30.0, 30.5), (37.0, 36.0), (60.0, 60.0)]:
         x, y = (lorentz.lift(at_radius(RAY, one, torch.float64)) for one in (r, s))
         y[1:] *= 1 + 1e-16
@@ -81,7 +81,7 @@ def test_points_too_far_out_to_be_told_apart_have_no_distance():
 
 @both_dtypes
 @pytest.mark.parametrize("radius", [1e-3, 1.0, 9.0, 40.0])
-def test_exponential_map_and_logarithm_at_the_origin(radius, dtype):
+def test_exponential_map_and_logarithm_are_accurate_at_the_origin(radius, dtype):
     u = torch.tensor(RAY, dtype=dtype)
     u = u / u.norm() * radius
     point = at_radius(RAY, radius, dtype)
@@ -93,7 +93,7 @@ def test_exponential_map_and_logarithm_at_the_origin(radius, dtype):
 
 
 @both_dtypes
-def test_the_exponential_map_at_the_origin_ends_in_infinity(dtype):
+def test_exponential_map_at_the_origin_overflows_to_infinity(dtype):
     last = 88.0 if dtype == torch.float32 else 709.0
     u = torch.tensor([[1.0, 0.0], [0.0, 1.0]], dtype=dtype)
     assert torch.isfinite(lorentz.exp_origin(last * u)).all()
@@ -104,7 +104,7 @@ def test_the_exponential_map_at_the_origin_ends_in_infinity(dtype):
 
 @both_dtypes
 @pytest.mark.parametrize("radius", [0.5, 9.0, 12.0])
-def test_the_centroid_of_points_far_out(radius, dtype):
+def test_centroid_is_accurate_for_points_far_out(radius, dtype):
     rows = [at_radius(u, r, dtype) for u, r in ((RAY, radius), (OTHER, radius / 2), (RAY, radius))]
     spaces, weights = torch.stack(rows), torch.tensor([[0.5, 0.2, 0.3]], dtype=dtype)
     for some, w in ((spaces[:1], weights[:, :1]), (spaces, weights)):
@@ -116,7 +116,7 @@ def test_the_centroid_of_points_far_out(radius, dtype):
 
 
 @both_dtypes
-def test_the_centroid_of_points_beyond_its_digits_is_not_a_number(dtype):
+def test_centroid_of_points_beyond_its_precision_is_nan(dtype):
     x = lorentz.lift(at_radius(RAY, 20.0, dtype))[None]
     assert lorentz.centroid(x).isnan().all()
 
@@ -149,7 +149,7 @@ def test_polar_points_of_tiny_directions_have_gradients(dtype):
 
 @both_dtypes
 @pytest.mark.parametrize("radius", [0.01, 2.0, 6.0])
-def test_the_ball_within_its_clamp(radius, dtype):
+def test_ball_functions_are_accurate_within_the_clamp(radius, dtype):
     u, v = (torch.tensor(one, dtype=dtype) for one in (RAY, OTHER))
     x, y = (one / one.norm() * math.tanh(radius / 2) for one in (u, v))
     eps = torch.finfo(dtype).eps * math.cosh(radius / 2) ** 2
@@ -166,7 +166,7 @@ def test_the_ball_within_its_clamp(radius, dtype):
 
 
 @both_dtypes
-def test_the_ball_has_no_points_outside(dtype):
+def test_ball_functions_keep_points_inside(dtype):
     inside, outside = torch.tensor([0.5, 0.0], dtype=dtype), torch.tensor([1.5, 0.0], dtype=dtype)
     border = torch.tensor([1.0, 0.0], dtype=dtype)
     assert poincare.distance(inside, outside).isnan()
@@ -178,7 +178,7 @@ def test_the_ball_has_no_points_outside(dtype):
 
 @both_dtypes
 @pytest.mark.parametrize("radius", [0.1, 3.0, 19.0])
-def test_polar_points_are_those_of_the_formula(radius, dtype):
+def test_polar_points_match_the_formula(radius, dtype):
     numbers = torch.tensor([*RAY, radius], dtype=dtype)
     with mpmath.workdps(DIGITS):
         epsilon = mpmath.mpf(klein.DIRECTION_EPSILON)
@@ -187,7 +187,7 @@ def test_polar_points_are_those_of_the_formula(radius, dtype):
     assert_near(got, expected, 30 * (1 + radius) * torch.finfo(dtype).eps)
 
 
-def test_a_space_is_of_a_curvature_that_exists():
+def test_space_refuses_impossible_curvatures():
     for c in (0.0, -1.0, math.inf, math.nan):
         with pytest.raises(ValueError, match="c must be above 0 and finite"):
             space.Space("lorentz", c)

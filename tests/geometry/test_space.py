@@ -31,21 +31,21 @@ def test_lorentz_points_keep_distances_up_to_the_scale_of_the_curvature(space, r
 
 
 @each_space
-def test_vectors_are_the_tangents_of_the_lorentz_points(space, rng):
+def test_vectors_are_tangents_of_the_lorentz_points(space, rng):
     x, _ = points(space, rng)
     flat = vectors(x, space)
     assert flat.size(-1) == space.vector_width(x.size(-1))
     torch.testing.assert_close(lorentz.exp_origin(flat), lorentz_points(x, space))
 
 
-def test_euclidean_vectors_stay_and_are_no_points(rng):
+def test_euclidean_vectors_stay_and_are_not_points(rng):
     x = torch.randn(3, 4, generator=rng)
     assert vectors(x, Space("euclidean")) is x
     with pytest.raises(ValueError, match="not points"):
         lorentz_points(x, Space("euclidean"))
 
 
-def test_every_layer_goes_by_its_own_curvature(rng):
+def test_every_layer_uses_its_own_curvature(rng):
     spaces = [Space("lorentz", c) for c in C]
     x = torch.stack([points(space, rng)[0] for space in spaces])
     found = map_layers(vectors, x, spaces)

@@ -27,7 +27,7 @@ CLASSES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CLASSES)
-def test_every_hostile_file_is_held(name, tmp_path, monkeypatch):
+def test_every_hostile_file_is_handled_safely(name, tmp_path, monkeypatch):
     # other tests run beside this one, and computing costs more
     monkeypatch.setattr(running, "MOST_SECONDS", 2 * running.MOST_SECONDS)
     make, count = CLASSES[name]
@@ -82,7 +82,7 @@ def several():
         (leave, "it left stray behind"),
     ],
 )
-def test_what_must_not_happen_counts_as_fallen(use, words, tmp_path):
+def test_forbidden_outcomes_count_as_failures(use, words, tmp_path):
     (tmp_path / "file.txt").touch()
     outcome = attempt(Hostile("x", use), tmp_path)
     assert not outcome.held

@@ -38,7 +38,7 @@ CODE = """
 """
 
 
-def test_folders_of_all_architectures(make, texts, tmp_path):
+def test_folders_of_all_architectures_translate_without_fairseq(make, texts, tmp_path):
     texts = texts[:3]
     folders = [export(make(arch), tmp_path / arch) for arch in ARCHS]
     asked = json.dumps([texts, *map(str, folders), str(make("hybonet"))])
@@ -55,13 +55,13 @@ def test_folders_of_all_architectures(make, texts, tmp_path):
 
 
 @pytest.mark.parametrize("content", ["word\n", "a 1\na 2\n", "\xff 1\n", "", " 1\n"])
-def test_a_damaged_dictionary_is_named(content, tmp_path):
+def test_error_names_a_damaged_dictionary(content, tmp_path):
     (tmp_path / "dict.en.txt").write_text(content, encoding="latin-1")
     with pytest.raises(UserError, match=r"dict\.en\.txt is not a dictionary of fairseq"):
         Dictionary.load(tmp_path / "dict.en.txt")
 
 
-def test_a_dictionary_is_fairseqs(tmp_path):
+def test_dictionary_matches_fairseqs(tmp_path):
     path = tmp_path / "dict.en.txt"
     path.write_text("a 5\n\u2581b 3\nc d 1\n")
     ours, theirs = Dictionary.load(path), Theirs.load(str(path))
@@ -74,7 +74,7 @@ def test_a_dictionary_is_fairseqs(tmp_path):
     assert ours[99] == theirs[99]
 
 
-def test_an_interpreter_that_drops_docstrings_is_refused_in_one_sentence_where_geoopt_is_needed():
+def test_geoopt_models_refuse_an_interpreter_without_docstrings():
     code = "import hyptrans; hyptrans.load('tatoeba-en-de')\nimport hyptrans.layers.manifold"
     command = [sys.executable, "-OO", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

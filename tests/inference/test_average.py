@@ -58,7 +58,7 @@ def fairseqs_script(paths):
     return mean
 
 
-def test_an_average_with_numbers_that_are_not_finite_is_refused(make, tmp_path):
+def test_average_refuses_checkpoints_that_are_not_finite(make, tmp_path):
     paths = several(make("transformer"), tmp_path / "run")
     state = torch.load(paths[1], weights_only=True)
     state["model"]["encoder.layers.0.fc1.bias"][0] = math.nan
@@ -68,7 +68,7 @@ def test_an_average_with_numbers_that_are_not_finite_is_refused(make, tmp_path):
         average.average(paths)
 
 
-def test_the_average_of_a_euclidean_model_is_that_of_fairseqs_script(make, tmp_path):
+def test_average_of_a_euclidean_model_matches_fairseqs_script(make, tmp_path):
     paths = several(make("transformer"), tmp_path / "run")
     average.write(average.average(paths), tmp_path / "average.pt")
     found, wanted = parameters(tmp_path / "average.pt"), fairseqs_script(paths)
@@ -79,7 +79,7 @@ def test_the_average_of_a_euclidean_model_is_that_of_fairseqs_script(make, tmp_p
 
 
 @pytest.mark.parametrize("arch", ["hybonet", "hypformer", "hvt"])
-def test_points_have_their_centroid_and_all_else_its_mean(arch, make, tmp_path):
+def test_average_takes_centroids_of_points_and_means_of_the_rest(arch, make, tmp_path):
     c = 0.5 if arch == "hvt" else 1.0
     flags = ["--embedding-storage", "manifold", "--curvature", str(c)]
     paths = several(make(arch, *flags), tmp_path / "run")
@@ -100,7 +100,7 @@ def test_points_have_their_centroid_and_all_else_its_mean(arch, make, tmp_path):
     assert not np.allclose(found[POINTS[0]].numpy(), means, atol=1e-3)
 
 
-def test_an_average_loads_everywhere_and_leaves_the_optimizer_out(make, texts, tmp_path):
+def test_average_loads_everywhere_and_omits_the_optimizer(make, texts, tmp_path):
     paths = several(make("hybonet"), tmp_path / "run")
     out = tmp_path / "average.pt"
     average.write(average.average(paths), out)
@@ -116,7 +116,7 @@ def test_a_shared_table_stays_one_tensor(make, tmp_path):
     assert tables[0].data_ptr() == tables[1].data_ptr()
 
 
-def test_checkpoints_of_other_models_are_not_averaged(make, tmp_path):
+def test_average_refuses_checkpoints_of_different_models(make, tmp_path):
     paths = several(make("hybonet"), tmp_path / "run")
     others = [make("hybonet", "--curvature=0.5"), make("hybonet", "--hybonet-residual=space")]
     for path, words in zip(paths, ("a", "a", "b"), strict=True):
@@ -132,7 +132,7 @@ def test_checkpoints_of_other_models_are_not_averaged(make, tmp_path):
 
 
 @pytest.mark.parametrize("storage", ["manifold", "space"])
-def test_sizes_that_parameters_do_not_bear_out_are_refused(storage, make):
+def test_sizes_that_contradict_the_parameters_are_refused(storage, make):
     path = make("hybonet", "--embedding-storage", storage)
     state = torch.load(path, weights_only=True)
     state["cfg"]["model"]["encoder_ffn_embed_dim"] = 1 << 18
@@ -141,7 +141,7 @@ def test_sizes_that_parameters_do_not_bear_out_are_refused(storage, make):
         average.average([path])
 
 
-def test_the_newest_are_chosen_whatever_their_names_are(make, tmp_path):
+def test_last_chooses_the_newest_checkpoints_whatever_their_names(make, tmp_path):
     names = {"_1_100": 100, "_1_200": 200, ".best_loss_4.0_200": 200, "_last": 250, "_best": 100}
     for name, updates in names.items():
         out = tmp_path / f"checkpoint{name}.pt"
@@ -156,7 +156,7 @@ def test_the_newest_are_chosen_whatever_their_names_are(make, tmp_path):
         average.newest(tmp_path, 4)
 
 
-def test_a_file_that_is_no_checkpoint_is_named(make, tmp_path):
+def test_error_names_a_file_that_is_not_a_checkpoint(make, tmp_path):
     (tmp_path / "checkpoint1.pt").touch()
     with pytest.raises(UserError, match=r"checkpoint1\.pt is cut short .* \(\w[^()]*\)$"):
         average.newest(tmp_path, 1)

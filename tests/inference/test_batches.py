@@ -9,7 +9,7 @@ from hyptrans.inference.batches import by_length
 
 
 @pytest.mark.parametrize("step", [0, 4])
-def test_batches_are_as_full_as_they_may_be(step):
+def test_batches_are_as_full_as_the_limit_allows(step):
     draw = random.Random(1)
     sizes = [draw.randint(0, 12) for _ in range(100)]
     batches = list(by_length(sizes, 30, "sentences", progress=False, step=step))

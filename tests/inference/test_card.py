@@ -17,7 +17,7 @@ def made(name="model", *, folder="model", languages=("en", "de"), **facts):
     return card.make(name, folder=folder, languages=languages, facts=facts, spaces=space, **about)
 
 
-def test_what_a_checkpoint_says_stays_in_its_line_and_its_block():
+def test_card_escapes_text_from_the_checkpoint():
     facts = {
         "license": f"mit{LINES}",
         "dataset": "text\u2028\x1b]0;x\x07",
@@ -38,7 +38,7 @@ def test_what_a_checkpoint_says_stays_in_its_line_and_its_block():
     ]
 
 
-def test_languages_and_names_are_what_they_are_for_yaml_and_python():
+def test_card_quotes_languages_and_names_for_yaml_and_python():
     library = pytest.importorskip("huggingface_hub")
     data = 'Tatoeba, "short" sentences: 2026'
     scores = [{"name": "BLEU", "value": 1.5, "signature": "s"}]

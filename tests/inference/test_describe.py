@@ -10,7 +10,7 @@ from tests.inference.conftest import load
 
 
 @pytest.mark.parametrize("arch", ["hybonet", "hypformer", "hvt", "han"])
-def test_radii_are_distances_from_the_origin_and_leave_out_padding(arch, make):
+def test_radii_are_distances_from_the_origin_without_padding(arch, make):
     flags = ["--curvature", "0.5"] if arch in ("hybonet", "hvt") else []
     decoder = load(make(arch, *flags)).model.decoder
     with torch.no_grad():

@@ -23,7 +23,7 @@ CASES += [("hybonet", ["--no-encoder-learned-pos", "--curvature", "0.5"])]
 
 
 @pytest.mark.parametrize(("arch", "flags"), CASES, ids=lambda case: "".join(case) or "plain")
-def test_a_folder_translates_to_the_token_as_its_checkpoint(arch, flags, make, texts, tmp_path):
+def test_a_folder_and_its_checkpoint_give_the_same_tokens(arch, flags, make, texts, tmp_path):
     # both sides have one dictionary here, as --joined-dictionary makes it
     translates_as_its_checkpoint(make(arch, *flags), texts, tmp_path)
 
@@ -34,7 +34,7 @@ SEPARATE += [(arch, [*MANIFOLD, *tied]) for arch in POINTS for tied in ([], TIED
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("arch", "flags"), SEPARATE, ids=lambda case: "".join(case) or "plain")
-def test_it_does_so_with_a_dictionary_for_each_side(
+def test_a_folder_with_two_dictionaries_translates_like_its_checkpoint(
     arch, flags, prepared, make_of, texts, tmp_path
 ):
     data = shutil.copytree(prepared, tmp_path / "data")
@@ -60,7 +60,7 @@ def translates_as_its_checkpoint(path, texts, tmp_path):
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-def test_half_precision_is_that_of_the_rounded_checkpoint(arch, make, texts, tmp_path):
+def test_half_precision_matches_the_rounded_checkpoint(arch, make, texts, tmp_path):
     path = make(arch)
     state = torch.load(path, weights_only=True)
     state["model"] = {
@@ -84,7 +84,7 @@ def test_numbers_too_large_for_half_precision_are_refused(make, tmp_path):
     assert not (tmp_path / "half").exists()
 
 
-def test_a_folder_with_other_files_is_not_overwritten(make, written):
+def test_export_overwrites_no_folder_with_foreign_files(make, written):
     for place, name, said in (
         (written.parent / "mine", "notes.txt", "is not a model folder"),
         (written, "checkpoint_best.pt", "holds checkpoint_best.pt, which hyptrans export did not"),
@@ -98,7 +98,7 @@ def test_a_folder_with_other_files_is_not_overwritten(make, written):
     assert load(written).architecture == "hybonet"
 
 
-def test_a_folder_is_replaced_as_a_whole(make, written, tmp_path):
+def test_export_replaces_a_folder_as_a_whole(make, written, tmp_path):
     (tmp_path / "link").symlink_to(written)
     export(make("han"), tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
@@ -108,7 +108,7 @@ def test_a_folder_is_replaced_as_a_whole(make, written, tmp_path):
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"link", "model", "usual"}
 
 
-def test_a_folder_whose_replacement_fails_is_still_there(make, written, monkeypatch):
+def test_a_failed_export_keeps_the_old_folder(make, written, monkeypatch):
     rename = Path.rename
 
     def failing(self, target):

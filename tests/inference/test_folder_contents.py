@@ -34,7 +34,7 @@ def change_parameters(path, change):
     "name", ["config.json", "model.safetensors", "dict.en.txt", "sentencepiece.model"]
 )
 @pytest.mark.parametrize("content", [None, b"\x80\x04K\x01.", b"{" * 100_000, b"[]", b"word\n"])
-def test_a_missing_or_damaged_file_is_named(written, name, content):
+def test_error_names_a_missing_or_damaged_file(written, name, content):
     (written / name).unlink()
     if content is not None:
         (written / name).write_bytes(content)
@@ -63,7 +63,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_options_that_parameters_do_not_bear_out_are_refused(case, written, tmp_path, monkeypatch):
+def test_options_that_contradict_the_parameters_are_refused(case, written, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     change(written, HOSTILE[case])
     with pytest.raises(UserError, match="model") as caught:
@@ -106,7 +106,7 @@ def test_a_damaged_configuration_is_refused(written, values, message):
 
 
 @pytest.mark.parametrize("arch", ["transformer", "han"])
-def test_positions_that_are_computed_are_bounded(arch, make, tmp_path):
+def test_computed_position_tables_have_a_size_limit(arch, make, tmp_path):
     fixed = [] if arch == "transformer" else ["--no-encoder-learned-pos"]
     out = export(make(arch, *fixed), tmp_path / "model")
     change(out, {"max_source_positions": 1 << 14})
@@ -117,7 +117,7 @@ def test_positions_that_are_computed_are_bounded(arch, make, tmp_path):
 
 
 @pytest.mark.parametrize("kind", [torch.int8, torch.bool, torch.complex64, torch.uint16, "nan"])
-def test_numbers_that_no_training_writes_are_refused_by_both_doors(kind, written):
+def test_both_front_ends_refuse_numbers_that_no_training_writes(kind, written):
     from transformers import AutoModelForSeq2SeqLM
 
     import hyptrans.transformers  # noqa: F401 - registers
@@ -147,7 +147,7 @@ def test_a_learned_curvature_out_of_range_is_refused(raw, make, tmp_path):
         load(out)
 
 
-def test_parameters_that_are_not_the_models_are_refused(written, make):
+def test_parameters_of_another_model_are_refused(written, make):
     shutil.copy(written / folder.WEIGHTS, written.parent / "kept")
     for change_, said in (
         (lambda all_: all_.update(version=torch.tensor([0, 1, 0])), r"by hyptrans 0\.1\.0"),
@@ -163,7 +163,7 @@ def test_parameters_that_are_not_the_models_are_refused(written, make):
         load(written)
 
 
-def test_a_dictionary_of_other_words_and_the_same_size_is_refused(written):
+def test_another_dictionary_of_the_same_size_is_refused(written):
     path = written / "dict.en.txt"
     first, second, *others = path.read_text().splitlines(keepends=True)
     path.write_text("".join([second, first, *others]))
@@ -178,7 +178,7 @@ OUTSIDE = "x/../../../outside"
 
 
 @pytest.mark.parametrize("side", ["source_lang", "target_lang"])
-def test_a_path_for_a_language_of_a_checkpoint_is_not_taken(side, make, prepared, tmp_path):
+def test_checkpoint_languages_that_are_paths_are_refused(side, make, prepared, tmp_path):
     data = shutil.copytree(prepared, tmp_path / "data")
     (data / "data-bin" / "dict.x").mkdir()
     shutil.copy(data / "data-bin" / "dict.en.txt", tmp_path / "outside.txt")
@@ -191,7 +191,7 @@ def test_a_path_for_a_language_of_a_checkpoint_is_not_taken(side, make, prepared
 
 
 @pytest.mark.parametrize("name", ["nowhere", "", "../runs", "checkpoints/best.pt", "here/model"])
-def test_a_place_that_is_nothing_is_named(name, tmp_path, monkeypatch):
+def test_error_names_a_model_that_does_not_exist(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here").mkdir()
     said = re.escape(name or "an empty name")

@@ -110,7 +110,7 @@ def server(tmp_path, monkeypatch):
     running.server_close()
 
 
-def test_what_was_pushed_is_loaded_and_translates_the_same(
+def test_a_pushed_model_loads_and_translates_the_same(
     server, make, texts, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
@@ -136,7 +136,7 @@ def test_what_was_pushed_is_loaded_and_translates_the_same(
     assert {who for _, who in server.asked} == {"Bearer hf_another"}
 
 
-def test_what_a_link_leads_to_is_not_published(server, make, tmp_path, capsys):
+def test_push_publishes_no_target_of_a_link(server, make, tmp_path, capsys):
     model = export(make("hybonet"), tmp_path / "model")
     (tmp_path / "key").write_text("of the owner alone")
     (model / "README.md").unlink()
@@ -153,9 +153,7 @@ def test_what_a_link_leads_to_is_not_published(server, make, tmp_path, capsys):
     assert server.files["README.md"] == (model / "config.json").read_bytes()
 
 
-def test_a_hub_that_does_not_answer_is_told_in_one_sentence(
-    server, make, tmp_path, capsys, monkeypatch
-):
+def test_an_unreachable_hub_gives_a_one_sentence_error(server, make, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match="user/name cannot be fetched") as caught:
         hyptrans.load("user/name")

@@ -59,7 +59,7 @@ CODE = """
 
 
 @pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.slow), "after"])
-def test_a_kill_at_any_rename_leaves_a_whole_folder(when, make, tmp_path):
+def test_a_kill_at_any_rename_leaves_an_intact_folder(when, make, tmp_path):
     out = export(make("hybonet"), tmp_path / "model")
     former = shutil.copytree(out, tmp_path / "former")
     words = [str(make("han")), str(out), str(former), when]

@@ -20,7 +20,7 @@ from tests.inference.conftest import ARCHS, load
 ROOT = Path(__file__).parents[2]
 
 
-def test_models_are_listed_and_named_where_none_is_asked_for():
+def test_error_without_a_model_lists_the_bundled_ones():
     code = (
         "import hyptrans, sys; first = hyptrans.models(); assert 'torch' not in sys.modules; "
         "import hyptrans.models; assert hyptrans.models.hybonet; "
@@ -34,7 +34,7 @@ def test_models_are_listed_and_named_where_none_is_asked_for():
             hyptrans.load(nothing)
 
 
-def test_a_model_says_what_it_is(make):
+def test_model_describes_itself(make):
     model = hyptrans.load("tatoeba-en-de")
     known = (
         r"<Translator from en to de: hybonet_plus_iwslt_d64, [\d,]{9} parameters, float32 on cpu>"
@@ -73,7 +73,7 @@ def arguments(value):
     return [str(one).partition(":")[0] for one in inspect.signature(value).parameters.values()]
 
 
-def test_what_is_public_is_described_and_takes_what_it_took():
+def test_public_functions_are_documented_and_keep_their_parameters():
     listed = re.findall(r"^::: (\S+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
     # these two are described on another page
     assert listed == [n for n in hyptrans.PUBLIC if n[9:] not in ("models", "UserError")]
@@ -85,7 +85,7 @@ def test_what_is_public_is_described_and_takes_what_it_took():
     assert sorted(lines) == kept, "change tests/inference/public.txt and CHANGELOG.md"
 
 
-def test_numbers_are_of_the_asked_kind(make, texts):
+def test_dtype_sets_the_precision_of_results(make, texts):
     path = make("hybonet")
     single, double = load(path), hyptrans.load(path, dtype=torch.float64)
     assert double.encode(texts[0]).states.dtype == torch.float64
@@ -94,7 +94,7 @@ def test_numbers_are_of_the_asked_kind(make, texts):
     assert len(double.translate(texts)) == len(texts)
 
 
-def test_what_a_model_cannot_be_loaded_with_is_refused():
+def test_loading_refuses_arguments_that_do_not_apply():
     for options, message in (
         ({"dtype": "float16"}, "dtype must be float32 or float64, got "),
         ({"dtype": torch.bfloat16}, "dtype must be float32 or float64, got "),
@@ -105,12 +105,12 @@ def test_what_a_model_cannot_be_loaded_with_is_refused():
             hyptrans.load("tatoeba-en-de", **options)
 
 
-def test_the_device_may_be_chosen_by_itself():
+def test_device_auto_chooses_a_device():
     model = hyptrans.load("tatoeba-en-de", device="auto")
     assert model.device.type == ("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def test_a_model_goes_to_other_processes_and_into_files(make, texts, tmp_path):
+def test_a_model_can_be_pickled_and_sent_to_processes(make, texts, tmp_path):
     for arch in ARCHS:
         model = load(make(arch))
         torch.save(model, tmp_path / "model.pt")

@@ -80,19 +80,19 @@ def agree(folder, texts, **options):
         {"prefix": "the dog", "beam": 3},
     ],
 )
-def test_translations_are_those_of_torch(graphs_of, texts, options):
+def test_onnx_translations_match_torch(graphs_of, texts, options):
     agree(graphs_of("hybonet_plus"), texts, **options)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", ARCHS)
-def test_every_architecture_translates_as_with_torch(graphs_of, texts, arch):
+def test_onnx_matches_torch_for_every_architecture(graphs_of, texts, arch):
     agree(graphs_of(arch), texts, beam=4)
     agree(graphs_of(arch), texts, beam=1)
 
 
 @pytest.mark.slow
-def test_a_trained_model_in_8_bits_still_translates(tmp_path):
+def test_a_trained_model_translates_in_8_bits(tmp_path):
     assert main(["export", "tatoeba-en-de", "--onnx", "int8", "--out", str(tmp_path / "a")]) == 0
     found = hyptrans.load(tmp_path / "a", engine="onnx")
     said = ["Where is the station?", "A dog runs across the street."]
@@ -101,7 +101,7 @@ def test_a_trained_model_in_8_bits_still_translates(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", ARCHS)
-def test_weights_of_eight_bits_are_smaller_and_near(graphs_of, texts, arch):
+def test_eight_bit_weights_are_smaller_and_close(graphs_of, texts, arch):
     whole, small = graphs_of(arch), graphs_of(arch, "int8")
     sizes = [sum(path.stat().st_size for path in one.glob("*.onnx")) for one in (whole, small)]
     # of so small a model the nodes are most of a graph
@@ -112,7 +112,7 @@ def test_weights_of_eight_bits_are_smaller_and_near(graphs_of, texts, arch):
     assert first[0] == pytest.approx(first[1], abs=0.5)
 
 
-def test_samples_of_a_seed_are_those_of_torch(graphs_of, texts):
+def test_onnx_samples_match_torch_for_a_seed(graphs_of, texts):
     draw = {"sampling": True, "max_length": 8, "n": 4}
     agree(graphs_of("hybonet_plus"), texts, seed=3, **draw)
     model = hyptrans.load(graphs_of("hybonet_plus"), engine="onnx")
@@ -120,12 +120,12 @@ def test_samples_of_a_seed_are_those_of_torch(graphs_of, texts):
 
 
 @pytest.mark.parametrize("options", [{}, {"temperature": 1.5, "beam": 2}])
-def test_an_ensemble_averages_probabilities_as_torch_does(graphs_of, texts, options):
+def test_onnx_ensemble_matches_torch(graphs_of, texts, options):
     # sentences end at different steps, and have to leave every model
     agree([graphs_of("hybonet_plus"), graphs_of("euclidean_postnorm")], texts, **options)
 
 
-def test_translating_needs_no_torch(graphs_of, texts):
+def test_onnx_translation_needs_no_torch(graphs_of, texts):
     folder = graphs_of("hybonet_plus")
     command = [sys.executable, "-c", textwrap.dedent(WITHOUT_TORCH), "translate", str(folder)]
     lines = "".join(f"{text}\n" for text in texts)
@@ -155,7 +155,7 @@ def refused(folder, capsys, monkeypatch):
     return error
 
 
-def test_other_graphs_and_damaged_ones_are_refused(graphs_of, tmp_path, capsys, monkeypatch):
+def test_foreign_and_damaged_graphs_are_refused(graphs_of, tmp_path, capsys, monkeypatch):
     folder = graphs_of("hybonet_plus")
     encoder = (folder / "encoder.onnx").read_bytes()
     for content, words in (
@@ -173,13 +173,13 @@ def test_other_graphs_and_damaged_ones_are_refused(graphs_of, tmp_path, capsys, 
     )
 
 
-def test_a_folder_without_graphs_says_how_to_add_them(capsys, monkeypatch):
+def test_error_for_a_folder_without_graphs_says_how_to_add_them(capsys, monkeypatch):
     place = SHIPPED / "tatoeba-en-de"
     wanted = f"{place} has no ONNX graphs: hyptrans export {place} --onnx float32"
     assert wanted in refused("tatoeba-en-de", capsys, monkeypatch)
 
 
-def test_a_graph_joins_points_and_takes_none_apart(graphs_of):
+def test_graph_does_not_slice_points(graphs_of):
     nodes = onnx.load(graphs_of("hybonet_plus") / "decoder.onnx").graph.node
     kinds = Counter(node.op_type for node in nodes)
     assert not kinds.keys() & {"Slice", "ReduceL2", "Pow", "IsNaN"}
@@ -188,7 +188,7 @@ def test_a_graph_joins_points_and_takes_none_apart(graphs_of):
     assert kinds["Sqrt"] == kinds["ReduceSumSquare"]
 
 
-def test_graphs_name_no_place_of_the_machine_that_made_them(graphs_of):
+def test_graphs_contain_no_local_paths(graphs_of):
     for path in graphs_of("hybonet_plus").glob("*.onnx"):
         assert b".py" not in path.read_bytes()
 

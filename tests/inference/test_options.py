@@ -20,7 +20,7 @@ def model():
 TEXTS = ["Where is the station?", "", "I would like a cup of tea.", "Good night."]
 
 
-def test_one_text_has_one_answer_and_any_iterable_a_list(model):
+def test_a_text_gives_one_translation_and_an_iterable_a_list(model):
     (listed,) = model.translate([TEXTS[0]])
     assert model.translate(TEXTS[0]) == listed
     assert model.translate(text for text in TEXTS) == model.translate(tuple(TEXTS))
@@ -29,7 +29,7 @@ def test_one_text_has_one_answer_and_any_iterable_a_list(model):
     assert model.encode(TEXTS[0]).subwords == model.encode(iter([TEXTS[0]]))[0].subwords
 
 
-def test_log_probabilities_of_subwords_sum_to_that_of_the_whole(model):
+def test_log_probabilities_of_subwords_sum_to_the_sentences(model):
     for row in model.n_best(TEXTS, 3):
         for one in row:
             assert len(one.log_probabilities) == (len(one.subwords) + 1 if one.text else 0)
@@ -39,19 +39,19 @@ def test_log_probabilities_of_subwords_sum_to_that_of_the_whole(model):
     assert sums == model.score(TEXTS, model.translate(TEXTS))
 
 
-def test_length_penalties_have_two_names(model):
+def test_length_penalty_has_two_names(model):
     found = model.n_best(TEXTS, 5, length_penalty=0.0)
     assert found == model.n_best(TEXTS, 5, lenpen=0)
     for one in found[0]:
         assert one.score == pytest.approx(one.log_probability)
 
 
-def test_no_translation_is_longer_than_asked(model):
+def test_max_length_limits_every_translation(model):
     lengths = [len(row[0].subwords) for row in model.n_best(TEXTS, 1, max_length=4)]
     assert (max(lengths), lengths[1]) == (4, 0)
 
 
-def test_a_translation_begins_with_its_prefix_and_has_the_score_of_the_whole(model):
+def test_translation_starts_with_its_prefix_and_scores_it_too(model):
     prefixes = ["Sag mir, wo", "", "", "Bis morgen und gute"]
     found = model.n_best(TEXTS, 3, prefix=prefixes)
     for row, prefix in zip(found, prefixes, strict=True):
@@ -66,7 +66,7 @@ def test_a_translation_begins_with_its_prefix_and_has_the_score_of_the_whole(mod
     assert same == model.translate(TEXTS, prefix=["Ich"] * 4, batch_tokens=1)
 
 
-def test_a_word_of_a_prefix_that_the_model_does_not_know_stays_what_it_is(model):
+def test_translation_keeps_unknown_words_of_a_prefix(model):
     # the dictionary has no Chinese
     found = model.n_best(TEXTS[0], 2, prefix="\u5317\u4eac ist")
     assert all(one.text.startswith("\u5317\u4eac ist") for one in found)
@@ -90,7 +90,7 @@ def test_torchs_default_dtype_changes_nothing(model):
         assert states.dtype == torch.float32
 
 
-def test_samples_follow_seed_and_softmax(model):
+def test_samples_follow_the_seed_and_the_softmax(model):
     drawn = {"sampling": True, "max_length": 1, "temperature": 1.5}
     few = model.n_best(TEXTS[0], 1000, seed=1, **drawn)
     assert few == model.n_best(TEXTS[0], 1000, seed=1, **drawn)
@@ -112,13 +112,13 @@ def test_samples_follow_seed_and_softmax(model):
     assert {one.subwords[0] for one in two} == allowed
 
 
-def test_samples_of_equal_sentences_differ_and_those_without_a_seed(model):
+def test_samples_differ_between_equal_sentences_and_unseeded_calls(model):
     first, second = model.translate([TEXTS[2]] * 2, sampling=True, seed=1, batch_tokens=1)
     assert first != second
     assert model.translate(TEXTS[2], sampling=True) != model.translate(TEXTS[2], sampling=True)
 
 
-def test_an_ensemble_has_the_mean_of_the_probabilities(make, texts, tmp_path):
+def test_ensemble_averages_probabilities(make, texts, tmp_path):
     places = [export(make("hybonet"), tmp_path / "one"), make("transformer")]
     both, parts = hyptrans.load(places), [load(place) for place in places]
     targets = texts[::-1]
@@ -142,14 +142,14 @@ def test_an_ensemble_has_the_mean_of_the_probabilities(make, texts, tmp_path):
         both.encode(texts)
 
 
-def test_models_of_other_text_are_no_ensemble(make):
+def test_ensemble_refuses_models_with_different_text_processing(make):
     with pytest.raises(UserError, match="cannot form an ensemble: their languages differ"):
         hyptrans.load(["tatoeba-en-de", make("hybonet", "-s", "de", "-t", "en")])
     with pytest.raises(UserError, match="cannot form an ensemble: their dictionaries differ"):
         hyptrans.load([make("hybonet"), "tatoeba-en-de"])
 
 
-def test_weights_are_those_of_fairseq(make, texts):
+def test_attention_weights_match_fairseq(make, texts):
     from fairseq import checkpoint_utils
 
     path = make("transformer")
@@ -164,7 +164,7 @@ def test_weights_are_those_of_fairseq(make, texts):
         torch.testing.assert_close(one.weights, more["attn"][0][0], atol=1e-5, rtol=1e-4)
 
 
-def test_words_are_aligned_with_their_translations(model):
+def test_align_matches_words_with_their_translations(model):
     one = model.align("The green house has two doors.", "Das grüne Haus hat zwei Türen.")
     torch.testing.assert_close(one.weights.sum(1), torch.ones(len(one.target)))
     pairs = {(one.source[i].strip("\u2581"), one.target[j].strip("\u2581")) for i, j in one.pairs}
@@ -200,7 +200,7 @@ def test_words_are_aligned_with_their_translations(model):
         ({"length_penalty": 11}, UserError, "length_penalty must be from -10 to 10"),
     ],
 )
-def test_what_cannot_be_obeyed_is_refused_in_one_sentence(model, asked, error, message):
+def test_impossible_options_give_one_sentence_errors(model, asked, error, message):
     with pytest.raises(error, match=message) as caught:
         model.translate(["a"], **asked)
     assert "\n" not in str(caught.value)

@@ -27,7 +27,7 @@ def models(tmp_path_factory):
 
 @pytest.mark.parametrize("kind", ["sentencepiece", "subword-nmt", "none"])
 @pytest.mark.parametrize("flags", [(), ("tokenize",), ("tokenize", "aggressive")], ids=str)
-def test_text_comes_back_from_its_subwords(models, kind, flags):
+def test_detokenizing_restores_the_text(models, kind, flags):
     steps = TextSteps("en", **dict.fromkeys(flags, True))
     rules = TextRules(kind, models[kind], True, (steps, steps))
     split = rules.encoder(1, frozenset("".join(TEXT)) | {subwords.WORD_START})
@@ -39,7 +39,7 @@ def test_text_comes_back_from_its_subwords(models, kind, flags):
 
 
 @pytest.mark.parametrize("kind", ["sentencepiece", "subword-nmt", "none"])
-def test_there_is_nothing_in_spaces_and_characters_without_form(models, kind):
+def test_whitespace_and_format_characters_count_as_empty(models, kind):
     steps = TextSteps("en")
     split = TextRules(kind, models[kind], True, (steps, steps)).encoder(0, frozenset())
     assert [split(text) for text in ("", " ", "\x00 ", " \ufeff", "\t\u3000\x07")] == [[]] * 5
@@ -57,7 +57,7 @@ def test_there_is_nothing_in_spaces_and_characters_without_form(models, kind):
     ],
     ids=["version", "long version", "merges", "bytes", "one word"],
 )
-def test_merges_that_cannot_be_used_are_told_before_any_text_is_read(tmp_path, codes, said):
+def test_unusable_merges_are_reported_before_any_text_is_read(tmp_path, codes, said):
     (tmp_path / "codes").write_text(codes)
     steps = TextSteps("en")
     rules = TextRules("subword-nmt", tmp_path / "codes", True, (steps, steps))
@@ -66,12 +66,12 @@ def test_merges_that_cannot_be_used_are_told_before_any_text_is_read(tmp_path, c
     assert str(caught.value) == f"{tmp_path}/codes is not a subword-nmt model ({said})"
 
 
-def test_moses_without_a_subword_model_is_refused_and_not_forgotten(make, prepared):
+def test_moses_without_a_subword_model_is_refused(make, prepared):
     with pytest.raises(UserError, match="leave --moses out"):
         hyptrans.load(make("transformer"), moses=True)
 
 
-def test_a_relative_data_folder_is_the_one_around_the_checkpoint(tmp_path, monkeypatch):
+def test_a_relative_data_folder_resolves_from_the_checkpoint(tmp_path, monkeypatch):
     # two projects whose data have one name
     for project, seed in (("a", 1), ("b", 2)):
         lines = sentences(300, seed)

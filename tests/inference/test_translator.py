@@ -24,7 +24,7 @@ def model(make):
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-def test_scores_are_those_of_the_search_and_of_a_loop_over_tokens(arch, make, texts):
+def test_scores_match_the_search_and_a_loop_over_tokens(arch, make, texts):
     path = make(arch)
     model = load(path)
     sources = [text for text in texts if text][:3]
@@ -54,7 +54,7 @@ def test_scores_are_those_of_the_search_and_of_a_loop_over_tokens(arch, make, te
     assert model.score(sources, sources[::-1]) == [*map(log_probability, rows, targets)]
 
 
-def test_results_follow_the_order_of_the_sentences_whatever_the_batch(model, texts):
+def test_results_keep_the_order_of_sentences_for_any_batch_size(model, texts):
     whole = model.translate(texts)
     assert whole == [model.translate([text])[0] for text in texts]
     assert whole == model.translate(texts, batch_tokens=1)
@@ -62,7 +62,7 @@ def test_results_follow_the_order_of_the_sentences_whatever_the_batch(model, tex
     assert whole[texts.index("")] == ""
 
 
-def test_n_best_begins_with_the_translation_and_falls(model, texts):
+def test_n_best_starts_with_the_translation_and_scores_fall(model, texts):
     found = model.n_best(texts, 4, beam=4)
     assert [hypotheses[0].text for hypotheses in found] == model.translate(texts, beam=4)
     for text, hypotheses in zip(texts, found, strict=True):
@@ -72,7 +72,7 @@ def test_n_best_begins_with_the_translation_and_falls(model, texts):
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-def test_states_are_the_encoders_with_their_spaces(arch, make, texts):
+def test_states_match_the_encoders_and_name_their_spaces(arch, make, texts):
     path = make(arch)
     model = load(path)
     found = model.encode(texts)
@@ -122,7 +122,7 @@ def test_states_are_the_encoders_with_their_spaces(arch, make, texts):
         (lambda m: m.to(None), TypeError, "a device is a name such as cuda, got NoneType"),
     ],
 )
-def test_bad_input_is_answered_in_one_sentence(model, call, error, message):
+def test_bad_input_gives_a_one_sentence_error(model, call, error, message):
     with pytest.raises(error, match=message) as caught:
         call(model)
     assert "\n" not in str(caught.value)
@@ -130,7 +130,7 @@ def test_bad_input_is_answered_in_one_sentence(model, call, error, message):
     assert len(model.translate(["a dog"])) == 1
 
 
-def test_any_text_goes_through(model):
+def test_translator_accepts_any_text(model):
     strange = ["\x00\x07", " ", "\u2028", "\u4f60\u597d \U0001f600", "<pad> </s> <unk>", "a\nb"]
     found = model.translate([*strange, " " * 3000])
     assert len(found) == len(strange) + 1
@@ -138,12 +138,12 @@ def test_any_text_goes_through(model):
     assert model.too_long([" " * 3000, "dog " * 5000]).keys() == {1}
 
 
-def test_a_checkpoint_without_its_data_says_so(make, tmp_path):
+def test_error_for_a_checkpoint_without_its_data_says_so(make, tmp_path):
     with pytest.raises(UserError, match="nowhere is not there; name it with --data"):
         hyptrans.load(make("hybonet"), data="nowhere")
 
 
-def test_text_is_prepared_as_its_language_was_whichever_way_the_model_goes(make_of, tmp_path):
+def test_translator_prepares_text_by_language_in_either_direction(make_of, tmp_path):
     steps = ("tokenize", "lowercase")
     folder = prepared_folder(tmp_path / "data", steps=steps, raw=False)
     english, german = TextSteps("en", tokenize=True, lowercase=True), TextSteps("de")
@@ -175,14 +175,14 @@ def test_a_data_folder_without_a_manifest_needs_the_subword_model(make, prepared
 @pytest.mark.parametrize(
     "named", [{"foo": None}, {"sentencepiece": None}, {"none": "a.model"}, {"none": None, 3: None}]
 )
-def test_what_is_no_kind_of_subwords_with_its_file_is_refused(named, make, bare):
+def test_invalid_subword_arguments_are_refused(named, make, bare):
     with pytest.raises(UserError, match="one kind of subwords is needed, subword-nmt or sentencep"):
         hyptrans.load(make("hybonet"), data=bare, subword_models=named)
     with pytest.raises(UserError, match=r"nowhere\.model is not a sentencepiece model"):
         hyptrans.load(make("hybonet"), data=bare, subword_models={"sentencepiece": "nowhere.model"})
 
 
-def test_importing_the_package_is_light():
+def test_importing_the_package_loads_no_heavy_library():
     code = "import sys, hyptrans; hyptrans.load; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"torch", "numpy", "fairseq", "logging"} & set(done.stdout.split())

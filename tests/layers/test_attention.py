@@ -87,7 +87,7 @@ def beside_noise(x, noise, side):
 
 # beyond 64 positions linear attention works in several chunks
 @pytest.mark.parametrize(("length", "position"), [(6, 2), (150, 100)])
-def test_no_gradient_comes_from_the_future(length, position, kind, rng):
+def test_no_gradient_flows_from_future_positions(length, position, kind, rng):
     layer = attention(kind, rng, causal=True)
     x = kind.inputs(rng, 1, length, WIDTH).requires_grad_()
     weighted_sum(layer(x)[0, position], rng).backward()
@@ -131,7 +131,7 @@ def test_steps_with_a_state_equal_the_whole_sequence(parts, gradient, kind, rng)
     assert state.kept.rows == 3
 
 
-def test_reordered_hypotheses_go_on_as_if_they_had_always_been_there(kind, rng):
+def test_reordered_hypotheses_decode_as_if_from_the_start(kind, rng):
     layer = attention(kind, rng, causal=True)
     x, order = kind.inputs(rng, 3, 5, WIDTH), torch.tensor([2, 0, 0, 1])
     state = State()
@@ -160,9 +160,7 @@ def test_cross_attention_reads_the_memory_once(kind, rng):
 @pytest.mark.parametrize("length", [1, 4])
 @pytest.mark.parametrize("stateful", [False, True])
 @pytest.mark.parametrize("gradient", [True, False], ids=["gradient", "no gradient"])
-def test_a_memory_given_once_for_its_beams_is_as_if_given_to_each(
-    gradient, stateful, length, kind, rng
-):
+def test_a_memory_shared_by_beams_equals_one_for_each_beam(gradient, stateful, length, kind, rng):
     layer = attention(kind, rng, looks_at_memory=True)
     x, memory = kind.inputs(rng, 6, length, WIDTH), kind.inputs(rng, 2, 5, MEMORY_WIDTH)
     padding = torch.zeros(2, 5, dtype=torch.bool)
@@ -181,7 +179,7 @@ def test_several_positions_after_earlier_ones_are_refused(kind, rng):
         layer(kind.inputs(rng, 1, 2, WIDTH), state=state)
 
 
-def test_padding_among_earlier_positions_is_left_out_of_a_step(kind, rng):
+def test_decoding_step_ignores_earlier_padding(kind, rng):
     layer, state = attention(kind, rng, causal=True), State()
     x, padding = kind.inputs(rng, 2, 5, WIDTH), torch.zeros(2, 5, dtype=torch.bool)
     padding[0, 1] = padding[0, 3] = True
@@ -211,7 +209,7 @@ def test_gradients_agree_with_finite_differences(looks_at_memory, name, rng):
 
 @pytest.mark.parametrize("gradient", [True, False], ids=["gradient", "no gradient"])
 @pytest.mark.parametrize("looks_at_memory", [False, True])
-def test_a_row_of_padding_alone_leaves_all_others_and_all_gradients_as_they_are(
+def test_a_row_of_only_padding_changes_no_other_row_or_gradient(
     looks_at_memory, gradient, kind, rng
 ):
     layer = attention(kind, rng, looks_at_memory=looks_at_memory)

@@ -24,7 +24,7 @@ def _nothing_compiled():
     ("arch", "side"),
     [*((arch, "decoder") for arch in ARCHITECTURES), ("hypformer_tiny", "encoder")],
 )
-def test_a_layer_compiles_whole(arch, side):
+def test_a_layer_compiles_without_graph_breaks(arch, side):
     model = small(arch)
     found = Encoder.forward(model.encoder, SOURCE)
     x, layer = found.states[0].detach(), getattr(model, side).layers[0]

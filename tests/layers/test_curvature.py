@@ -13,7 +13,7 @@ from tests.models.conftest import build, dictionary, task_of
 
 
 @torch.no_grad()
-def test_a_curvature_is_computed_anew_afterwards():
+def test_curvature_is_recomputed_after_kept_curvatures_ends():
     curvature = Curvature(1.0)
     with kept_curvatures(curvature):
         kept = curvature()
@@ -22,7 +22,7 @@ def test_a_curvature_is_computed_anew_afterwards():
     assert curvature() > kept
 
 
-def test_a_decoder_alone_takes_the_curvature_of_its_memory_too():
+def test_a_standalone_decoder_also_takes_its_memorys_curvature():
     decoder = build("hybonet_plus", task_of(dictionary(20))).decoder
     passage = decoder.layers[0].cross_attention.memory_passage
     alone = passage()
@@ -31,7 +31,7 @@ def test_a_decoder_alone_takes_the_curvature_of_its_memory_too():
         assert passage() is passage()
 
 
-def test_another_thread_neither_sees_nor_ends_what_is_kept():
+def test_curvature_cache_is_local_to_its_thread():
     curvature = Curvature(1.0)
     with ThreadPoolExecutor(1) as pool:
 
@@ -66,6 +66,6 @@ LAYERS = {
 
 @pytest.mark.parametrize("c", [-1.0, 0.0, float("inf"), float("nan")])
 @pytest.mark.parametrize("layer", LAYERS)
-def test_a_layer_of_no_negative_curvature_is_refused_at_once(layer, c):
+def test_a_layer_without_negative_curvature_is_refused(layer, c):
     with pytest.raises(ValueError, match=r"c must be above 0 and finite \(the curvature is -c"):
         LAYERS[layer](c)

@@ -92,7 +92,7 @@ def test_products_are_exact_and_so_are_their_gradients(name, kernels, rng, monke
 @pytest.mark.parametrize(
     ("setting", "short", "exact"), [("allow_tf32", True, False), ("fp32_precision", "tf32", "ieee")]
 )
-def test_cuda_is_told_by_the_setting_that_torch_has(setting, short, exact, monkeypatch):
+def test_exact_products_set_and_restore_cudas_precision_setting(setting, short, exact, monkeypatch):
     cuda = SimpleNamespace(**{setting: short})
     monkeypatch.setitem(precision._PRODUCTS, "cuda", cuda)
     monkeypatch.setattr(precision, "_SETTING", setting)

@@ -64,7 +64,7 @@ def test_points_have_the_klein_coordinates_of_the_paper(coordinates, max_radius,
 
 
 @both_coordinates
-def test_no_point_is_beyond_the_largest_radius(coordinates, rng):
+def test_points_stay_within_the_maximum_radius(coordinates, rng):
     x = 1e4 * vectors(rng, 100, 6)
     times = to_points(x, coordinates, 6.0)[:, 0]
     assert times.max() < math.cosh(6.0) * (1 + 1e-9)
@@ -72,7 +72,7 @@ def test_no_point_is_beyond_the_largest_radius(coordinates, rng):
 
 
 @both_coordinates
-def test_zero_numbers_are_the_origin_with_a_finite_gradient(coordinates):
+def test_zeros_map_to_the_origin_with_a_finite_gradient(coordinates):
     zero = torch.zeros(3, 5, requires_grad=True)
     got = to_points(zero, coordinates, 6.0)
     assert torch.equal(got, lorentz.origin(got.size(-1)).expand_as(got))
@@ -179,7 +179,7 @@ def test_equal_points_give_finite_values_and_gradients(weights, radius, rng):
 # dropout and precision
 
 
-def test_attention_dropout_takes_weights_away_while_training(rng, monkeypatch):
+def test_attention_dropout_drops_weights_while_training(rng, monkeypatch):
     layer = hyperbolic_attention(rng, attention_dropout=0.25)
     q, k, v = (points(rng, 1, 2, 4, 4) for _ in range(3))
     kept = (torch.rand(1, 2, 4, 4, generator=rng) < 0.5) | torch.eye(4, dtype=torch.bool)
@@ -195,7 +195,7 @@ def test_attention_dropout_takes_weights_away_while_training(rng, monkeypatch):
     assert (whole - without).abs().max() > 1e-3
 
 
-def test_a_query_whose_weights_are_all_dropped_gives_zero_and_finite_gradients(rng):
+def test_a_query_without_weights_gives_zero_and_finite_gradients(rng):
     torch.manual_seed(0)
     layer = HyperbolicAttention(8, 2, attention_dropout=0.9, causal=True)
     x = numbers(rng, 20, 2, 3, 4).float().requires_grad_()
@@ -233,13 +233,13 @@ def test_autocast_keeps_points_scores_and_midpoints_in_float32(rng):
         ({"max_radius": 21.0}, "max_radius must be above 0 and at most 20.0.*got 21.0"),
     ],
 )
-def test_options_that_cannot_be_are_refused(options, message):
+def test_impossible_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         HyperbolicAttention(8, 2, **options)
 
 
 @pytest.mark.parametrize("memory_width", [None, 64, 32])
-def test_fresh_weights_have_the_sizes_of_fairseqs(memory_width):
+def test_initial_weights_have_the_scale_of_fairseqs(memory_width):
     torch.manual_seed(0)
     ours = HyperbolicAttention(64, 4, coordinates="cartesian", memory_width=memory_width)
     theirs = MultiheadAttention(64, 4, kdim=memory_width, vdim=memory_width)

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("fresh_weights")
 
 
 @pytest.mark.parametrize("c", CURVATURES)
-def test_linear_agrees_with_geoopts_operations_and_numpy(c, rng):
+def test_linear_matches_geoopt_and_numpy(c, rng):
     layer = randomized(MobiusLinear(6, 8, c=c).double(), rng)
     x = ball(rng, 5, 6, c=c)
     got = layer(x).detach()

@@ -76,7 +76,7 @@ def test_attention_matches_the_formulas_from_input_to_output(rng):
         np.testing.assert_allclose(got[i], expected.detach(), **EXACT_IN_BALL)
 
 
-def test_merged_heads_are_the_point_they_were_split_from(rng):
+def test_merging_split_heads_restores_the_point(rng):
     layer = attention(8, 2)
     x = ball(rng, 2, 5, 8, radius=6.0)
     with torch.no_grad():

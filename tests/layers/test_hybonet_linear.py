@@ -26,7 +26,7 @@ def test_linear_matches_the_formula(relu, mode, c, rng):
         np.testing.assert_allclose(got[i], expected, **EXACT)
 
 
-def test_split_heads_are_linear_maps_side_by_side_with_one_scale_a_projection(rng):
+def test_split_heads_are_linear_maps_with_one_scale_for_each_projection(rng):
     layer = randomized(LorentzLinear(6, 12, split_heads=3, projections=2).double(), rng)
     x = points(rng, 2, 5, 6)
     got = layer(x)
@@ -92,7 +92,7 @@ def test_impossible_arguments_are_refused(arguments, message):
         LorentzLinear(**arguments)
 
 
-def test_times_of_a_sphere_residual_are_one_and_nothing_but_the_scale_moves_them(rng):
+def test_sphere_residual_times_depend_only_on_the_scale(rng):
     layer = randomized(LorentzLinear(8, 8, residual="sphere").double(), rng)
     x = points(rng, 5, 8).requires_grad_()
     times = layer(x, x)[:, 0]
@@ -104,7 +104,7 @@ def test_times_of_a_sphere_residual_are_one_and_nothing_but_the_scale_moves_them
 
 
 @pytest.mark.parametrize("form", RESIDUALS)
-def test_gradients_of_every_form_of_residual(form, rng):
+def test_gradients_of_every_residual_form_match_finite_differences(form, rng):
     layer = randomized(LorentzLinear(5, 6, residual=form).double(), rng)
     x, residual = points(rng, 3, 5).requires_grad_(), points(rng, 3, 6).requires_grad_()
 
@@ -115,6 +115,6 @@ def test_gradients_of_every_form_of_residual(form, rng):
     assert torch.autograd.gradcheck(run, (x, residual, *layer.parameters()))
 
 
-def test_a_position_is_no_point_and_enters_by_addition_only():
+def test_positions_are_not_points_and_enter_only_by_addition():
     with pytest.raises(ValueError, match="positions enter as 'full' or 'space', got 'logit'"):
         LorentzPositions(8, 9, residual="logit")

@@ -26,7 +26,7 @@ TOKENS = torch.tensor([[5, 1, 7], [1, 2, 9]])
 
 
 @pytest.mark.parametrize("c", [1e-3, 0.25, 1.0, 4.0, 100.0])
-def test_curvature_starts_at_its_value_and_a_fixed_one_is_a_number(c):
+def test_curvature_starts_at_its_value_and_may_be_fixed(c):
     learned = Curvature(c)
     assert learned().item() == pytest.approx(c, rel=1e-6)
     assert [name for name, _ in learned.named_parameters()] == ["raw"]
@@ -91,7 +91,7 @@ def test_feed_forward_matches_the_formulas(c_in, c_out, exact_norm, rng):
 
 
 @pytest.mark.parametrize(("c_in", "c_out"), CHANGES)
-def test_position_enters_by_the_centroid_with_its_own_point(c_in, c_out, exact_norm, rng):
+def test_position_enters_as_the_centroid_with_its_point(c_in, c_out, exact_norm, rng):
     layer = HypformerPositions(6, 20, curvature=fixed(c_out), input_curvature=fixed(c_in), gain=1.0)
     layer = randomized(layer.double(), rng)
     x = points(rng, 2, 3, 6, c=c_in)
@@ -109,7 +109,7 @@ def test_position_enters_by_the_centroid_with_its_own_point(c_in, c_out, exact_n
 
 
 @pytest.mark.parametrize("c", CURVATURES)
-def test_embedding_lifts_its_coordinates_at_the_curvature_it_has_learned(c):
+def test_embedding_lifts_coordinates_at_its_learned_curvature(c):
     curvature = Curvature(1.0)
     table = HypformerEmbedding(11, 16, curvature=curvature, padding_idx=1)
     torch.nn.init.constant_(curvature.raw, math.log(math.expm1(c)))
@@ -120,7 +120,7 @@ def test_embedding_lifts_its_coordinates_at_the_curvature_it_has_learned(c):
 
 
 @pytest.mark.parametrize("c", CURVATURES)
-def test_manifold_points_stay_at_their_curvature_and_are_moved_to_the_learned_one(c):
+def test_manifold_points_keep_their_curvature_and_are_rescaled(c):
     curvature = Curvature(2.0)
     table = HypformerEmbedding(11, 16, curvature=curvature, storage="manifold")
     torch.nn.init.constant_(curvature.raw, math.log(math.expm1(c)))
@@ -132,7 +132,7 @@ def test_manifold_points_stay_at_their_curvature_and_are_moved_to_the_learned_on
 
 
 @pytest.mark.parametrize("c", CURVATURES)
-def test_logits_are_distances_to_the_tied_table_at_the_curvature_of_the_input(c, rng):
+def test_tied_logits_are_distances_at_the_curvature_of_the_input(c, rng):
     table = HypformerEmbedding(9, 6, curvature=Curvature(1.0))
     layer = randomized(HypformerLogits(table, input_curvature=fixed(c)).double(), rng)
     x = points(rng, 2, 3, 6, c=c)
@@ -146,7 +146,7 @@ def blocks(c_in, c_out, **options):
     return HypformerFeedForward(16, 32, **chain), HypformerPositions(16, 40, **chain)
 
 
-def test_dropout_acts_in_training_on_the_output_of_a_block_alone(rng):
+def test_dropout_acts_only_on_block_outputs_in_training(rng):
     x = points(rng, 2, 3, 16)
     feed_forward, positions = (block.double() for block in blocks(1.0, 1.0, dropout=0.999))
     torch.nn.init.zeros_(positions.vectors.weight)

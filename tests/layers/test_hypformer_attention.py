@@ -97,7 +97,7 @@ def test_softmax_attention_matches_the_formulas(causal, exact_norm, rng):
     np.testing.assert_allclose(layer(x)[0].detach(), expected, **NORMED)
 
 
-def test_a_linear_state_has_one_size_after_a_prefix_and_steps(rng):
+def test_linear_attention_state_has_constant_size(rng):
     layer = attention(LinearAttention, rng, causal=True)
     x = points(rng, 3, 72, 8)
     state = State()
@@ -134,7 +134,7 @@ def test_autocast_changes_neither_features_nor_sums(rng):
         assert lorentz.violation(layer(x)).max() < 2e-6
 
 
-def test_attention_dropout_acts_on_the_inputs_of_the_maps_and_keeps_points(rng):
+def test_attention_dropout_acts_on_map_inputs_and_keeps_points(rng):
     layer = attention(LinearAttention, rng, attention_dropout=0.5, c_in=2.0)
     x = points(rng, 2, 50, 8, c=2.0)
     seen = []
@@ -146,6 +146,6 @@ def test_attention_dropout_acts_on_the_inputs_of_the_maps_and_keeps_points(rng):
     assert torch.equal(seen[1], x)
 
 
-def test_softmax_heads_of_a_time_alone_are_refused():
+def test_softmax_heads_without_space_coordinates_are_refused():
     with pytest.raises(ValueError, match="at least one space coordinate, got in_space=7, out_spac"):
         SoftmaxAttention(8, 8, curvature=fixed(1.0), input_curvature=fixed(1.0), gain=1.0)

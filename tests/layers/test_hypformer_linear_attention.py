@@ -103,7 +103,7 @@ def test_chunks_of_any_size_give_the_quadratic_form_and_its_gradients(length, ch
         torch.testing.assert_close(one, other, **SUMMED)
 
 
-def test_sums_give_the_quadratic_form_without_order_and_its_gradients(rng):
+def test_sums_give_the_noncausal_quadratic_form_and_its_gradients(rng):
     tensors = inputs(rng, 90)
     expected = outputs_and_gradients(quadratic, tensors, rng)
     got = outputs_and_gradients(lambda q, k, v: read(q, summarize(k, v)), tensors, rng)
@@ -125,7 +125,7 @@ def test_a_thousand_steps_equal_the_parallel_form(rng):
         torch.testing.assert_close(got, other, **SUMMED)
 
 
-def test_keys_without_features_take_no_part_and_alone_give_zero_with_finite_gradients(rng):
+def test_keys_without_features_are_ignored_and_alone_give_zero(rng):
     query, key, value = (t.detach() for t in inputs(rng, 9, dtype=torch.float32))
     key[:, :, :4] = 0
     for tensor in (query, key, value):

@@ -27,14 +27,14 @@ def test_tokens_are_points_and_padding_is_the_origin(storage, c):
     torch.testing.assert_close(table.points()[TOKENS], x)
 
 
-def test_space_storage_has_one_number_less_and_is_an_ordinary_parameter():
+def test_space_storage_is_a_plain_parameter_with_one_coordinate_less():
     table = LorentzEmbedding(500, 65, storage="space")
     assert table.weight.shape == (500, 64)
     assert type(table.weight) is torch.nn.Parameter
     assert table.weight.std().item() == pytest.approx(65**-0.5, rel=0.05)
 
 
-def test_manifold_storage_is_a_geoopt_parameter_that_a_safe_loader_reads():
+def test_manifold_storage_is_a_geoopt_parameter_that_loads_safely():
     table = LorentzEmbedding(11, 16, storage="manifold")
     assert isinstance(table.weight, geoopt.ManifoldParameter)
     file = io.BytesIO()
@@ -59,7 +59,7 @@ def test_position_enters_as_the_residual_of_a_linear_layer(rng):
     assert layer(same_word, positions[:1])[0].std(dim=0).max() > 0.1
 
 
-def test_sinusoidal_vectors_of_earlier_files_are_computed():
+def test_sinusoidal_vectors_of_older_checkpoints_are_recomputed():
     layer = LorentzPositions(8, 30, learned=False)
     for saved in (sinusoids(20, 8), sinusoids(40, 8).bfloat16()):
         layer.load_state_dict(layer.state_dict() | {"vectors.weight": saved}, strict=True)

@@ -31,7 +31,7 @@ def numbers(layer):
 
 
 @pytest.mark.parametrize("relu", [False, True], ids=["identity", "relu"])
-def test_linear_is_a_product_a_residual_and_a_length(relu, rng):
+def test_linear_is_a_product_plus_residual_rescaled(relu, rng):
     layer = randomized(SphereLinear(6, 8, relu=relu).double(), rng)
     x, residual = vectors(rng, 5, 6), vectors(rng, 5, 8)
     got = layer(x, residual).detach().numpy()
@@ -43,7 +43,7 @@ def test_linear_is_a_product_a_residual_and_a_length(relu, rng):
 
 
 @pytest.mark.parametrize("size", [0.0, 1e-9])
-def test_gradients_are_bounded_at_the_zero_vector_as_hybonets_are(size):
+def test_gradients_at_the_zero_vector_are_bounded_like_hybonets(size):
     gradients = {}
     for kind in (SphereLinear, LorentzLinear):
         torch.manual_seed(1)

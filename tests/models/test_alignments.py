@@ -38,7 +38,7 @@ def batch(words):
 
 
 @pytest.mark.parametrize(("arch", "options"), WAYS)
-def test_weights_are_those_that_mix_the_values(arch, options):
+def test_reported_attention_weights_mix_the_values(arch, options):
     words = dictionary()
     model = small(arch, task_of(words), **options)
     source, lengths, previous = batch(words)
@@ -63,7 +63,7 @@ def test_weights_are_those_that_mix_the_values(arch, options):
 
 
 @pytest.mark.parametrize(("arch", "options"), WAYS)
-def test_weights_of_every_layer_mix_what_came_before(arch, options):
+def test_attention_weights_of_every_layer_mix_its_inputs(arch, options):
     words = dictionary()
     model = small(arch, task_of(words), **options).eval()
     source, _, previous = batch(words)

@@ -24,7 +24,7 @@ EXACT = {"rtol": 0, "atol": 1e-9}
 pytestmark = pytest.mark.parametrize("arch", ARCHITECTURES)
 
 
-def test_both_dropouts_reach_every_block(arch):
+def test_both_dropout_options_reach_every_block(arch):
     if arch.startswith("fifth"):
         pytest.skip("an example, without dropout")
     model = small(arch, dropout=0.25, attention_dropout=0.5)
@@ -53,7 +53,7 @@ def dropouts(block):
     return found
 
 
-def test_reordered_beams_go_on_as_their_own_prefix(arch, sentences, rng):
+def test_reordered_beams_continue_their_own_prefix(arch, sentences, rng):
     model = small(arch)
     source, previous = batch(sentences, SYMBOLS)
     previous = previous.where(previous != SYMBOLS.pad(), 5)[:, :6]
@@ -138,7 +138,7 @@ def test_sinusoidal_positions_are_not_trained(arch, sentences):
     assert torch.isfinite(fixed(*_with_none(batch(sentences, SYMBOLS)))[0]).all()
 
 
-def test_every_size_has_as_many_parameters_as_its_twin(arch):
+def test_every_size_matches_its_baselines_parameter_count(arch):
     kind, task = arch.removesuffix("_tiny"), task_of(dictionary(4000))
     with torch.device("meta"):
         for size in (size for size in SIZES if f"{kind}_{size}" in models.MODEL_REGISTRY):

@@ -87,7 +87,7 @@ def generate(data, folder, *options):
     return run("fairseq-generate", data, *PAIRS, *flags)
 
 
-def test_copy_task_is_learned(data, tmp_path):
+def test_a_hyperbolic_model_learns_the_copy_task(data, tmp_path):
     by_update = losses(train(data, tmp_path, *OPTIMIZER, updates=400))
     assert by_update[400] < 0.5 * by_update[10]
     generated = generate(data, tmp_path, "--scoring", "sacrebleu")
@@ -112,7 +112,7 @@ def test_manifold_embeddings_train_and_stay_points_through_a_checkpoint(data, tm
     assert hypotheses(generate(data, tmp_path))
 
 
-def test_one_more_architecture_is_one_file(data, tmp_path):
+def test_a_new_architecture_needs_one_file(data, tmp_path):
     source = Path(__file__).with_name("fifth.py").read_text()
     assert len(source.splitlines()) <= 60
     plugin = tmp_path / "plugin"

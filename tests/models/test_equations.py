@@ -26,13 +26,13 @@ def numbers(text):
     return found
 
 
-def test_numbers_are_read_from_lists_and_ranges():
+def test_equation_numbers_parse_from_lists_and_ranges():
     assert numbers("Source: HVT eq. 12, 26 and 30; eq. 15-17 and eq. 27 to\n 29") == {
         *(12, 26, 30, 15, 16, 17, 27, 28, 29)
     }
 
 
-def test_the_table_has_rows_of_all_papers():
+def test_equation_table_covers_all_papers():
     assert {row[0] for row in ROWS} == {"HyboNet", "HAN", "Hypformer", "HVT"}
     table = (PACKAGE / "models" / "README.md").read_text(encoding="utf-8")
     assert len(ROWS) == table.count("\n| ") - 2  # all but the header are read
@@ -80,14 +80,14 @@ def with_lengths(source, previous):
     # a criterion is of training with one
     [(row[0], row[2], row[3]) for row in ROWS if not row[2].startswith("fairseq/")],
 )
-def test_a_row_leads_to_what_a_model_runs(paper, path, name, executed):
+def test_every_row_links_to_code_that_a_model_runs(paper, path, name, executed):
     node = node_of(path, name)
     lines = {line for file, line in executed[paper.lower()] if file == str(PACKAGE / path)}
     assert any(node.lineno <= line <= node.end_lineno for line in lines)
 
 
 @pytest.mark.parametrize(("paper", "number", "path", "name", "link"), ROWS)
-def test_a_row_leads_to_a_function_that_names_the_equation(paper, number, path, name, link):
+def test_every_row_links_to_a_function_that_names_its_equation(paper, number, path, name, link):
     assert path == link
     found = node_of(path, name)
     docstring = ast.get_docstring(found) or ""

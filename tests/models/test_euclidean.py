@@ -44,7 +44,7 @@ def pair(dtype=torch.float64, **options):
 
 @pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(options) or "plain")
-def test_outputs_and_gradients_are_fairseqs(options, dtype, sentences, monkeypatch):
+def test_outputs_and_gradients_match_fairseq(options, dtype, sentences, monkeypatch):
     # fairseq computes these in float32
     monkeypatch.setattr("fairseq.utils.softmax", lambda x, dim, onnx_trace: x.softmax(dim))
     monkeypatch.setattr("fairseq.modules.gelu", F.gelu)
@@ -73,7 +73,7 @@ def learned_of(named):
 
 
 @pytest.mark.parametrize("options", [{}, PRENORM, POSTNORM | {"relu_dropout": 0.3}])
-def test_dropout_acts_where_fairseqs_does(options, sentences, monkeypatch):
+def test_dropout_acts_where_fairseq_applies_it(options, sentences, monkeypatch):
     theirs, ours = pair(dropout=0.3, attention_dropout=0.2, **options)
     usual = F.scaled_dot_product_attention
 
@@ -99,7 +99,7 @@ def test_dropout_acts_where_fairseqs_does(options, sentences, monkeypatch):
 
 
 @pytest.mark.parametrize("options", [{}, {"decoder_embed_dim": 64, "decoder_output_dim": 80}])
-def test_first_parameters_have_the_distribution_of_fairseqs(options):
+def test_initial_parameters_have_fairseqs_distribution(options):
     flags = {**LEARNED, **POSTNORM, **PRENORM, "encoder_layers": 1, "decoder_layers": 1, **options}
     theirs = learned(build("transformer", task_of(WORDS), **flags))
     cfg = configuration("transformer", flags)
@@ -112,7 +112,7 @@ def test_first_parameters_have_the_distribution_of_fairseqs(options):
     ("name", "flags"),
     [("euclidean", {}), ("euclidean_prenorm", PRENORM), ("euclidean_postnorm", POSTNORM)],
 )
-def test_a_twin_is_the_transformer_of_its_flags(name, flags, size):
+def test_a_baseline_equals_the_plain_transformer_with_its_flags(name, flags, size):
     twin = configuration(f"{name}_{size}", {})
     plain = configuration(f"euclidean_{size}", flags)
     assert vars(twin) == vars(plain)

@@ -20,7 +20,7 @@ def points_of(model, source, previous):
 
 
 @pytest.mark.parametrize("arch", ["hvt_tiny", "hvt_iwslt_d64"])
-def test_under_one_percent_of_a_fresh_models_points_touch_the_clamp(arch):
+def test_a_fresh_model_clamps_under_one_percent_of_its_points(arch):
     torch.manual_seed(0)
     model = build(arch, task_of(dictionary(1000))).train()
     source, previous = torch.randint(4, 1000, (2, 8, 30))
@@ -34,7 +34,7 @@ def test_under_one_percent_of_a_fresh_models_points_touch_the_clamp(arch):
         assert lorentz.violation(poincare.to_lorentz(points)).max() < 2e-6, name
 
 
-def test_parameters_are_plain_unless_the_embedding_is_on_the_manifold():
+def test_only_manifold_embeddings_are_manifold_parameters():
     assert manifold_parameters(build("hvt_tiny", **SMALL)) == []
     names = manifold_parameters(build("hvt_tiny", **SMALL, embedding_storage="manifold"))
     assert names == [

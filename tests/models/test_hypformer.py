@@ -36,7 +36,7 @@ def logits(model, sentences):
 
 
 @pytest.mark.parametrize("attention", ["linear", "softmax"])
-def test_every_block_has_a_curvature_and_its_output_lies_there(attention, sentences, rng):
+def test_every_block_outputs_points_of_its_curvature(attention, sentences, rng):
     model = with_own_curvatures(small("hypformer_tiny", hypformer_attention=attention).float(), rng)
     outputs = []
     for module in model.modules():
@@ -82,12 +82,12 @@ def test_gradients_reach_every_curvature(share, attention, sentences):
     assert all(grad.abs() > 1e-8 for grad in raws.values()), raws
 
 
-def test_a_checkpoint_names_every_curvature_once():
+def test_checkpoint_stores_every_curvature_once():
     model = build("hypformer_tiny", **SMALL)
     assert len([n for n in model.state_dict() if n.endswith("raw")]) == 14
 
 
-def test_curvature_is_learned_unless_a_flag_says_no():
+def test_curvature_is_learned_unless_a_flag_fixes_it():
     parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS)
     MODEL_REGISTRY["hypformer"].add_args(parser)
     assert not hasattr(parser.parse_args([]), "hypformer_learn_curvature")
@@ -145,12 +145,12 @@ def test_hybonet_plus_is_hypformer_with_softmax_attention(sentences):
         ),
     ],
 )
-def test_options_that_do_not_go_together_are_refused_by_name(options, message):
+def test_error_names_conflicting_options(options, message):
     with pytest.raises(ValueError, match=message):
         build("hypformer_tiny", **{**SMALL, **options})
 
 
-def test_logits_tied_to_the_embedding_are_at_the_last_blocks_curvature(sentences, rng):
+def test_tied_logits_use_the_last_blocks_curvature(sentences, rng):
     model = small("hypformer_tiny", share_decoder_input_output_embed=True)
     with_own_curvatures(model, rng)
     source, previous = batch(sentences, SYMBOLS)
@@ -162,7 +162,7 @@ def test_logits_tied_to_the_embedding_are_at_the_last_blocks_curvature(sentences
     torch.testing.assert_close(model.decoder.output_layer(x), expected, rtol=1e-10, atol=1e-10)
 
 
-def test_fresh_deep_model_tells_words_and_positions_apart(rng):
+def test_a_fresh_deep_model_distinguishes_words_and_positions(rng):
     """Blocks that add one and the same vector everywhere would leave nothing to learn from."""
     torch.manual_seed(0)
     model = build("hypformer_iwslt_d64").eval()

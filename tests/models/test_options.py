@@ -29,7 +29,7 @@ def found(model, attribute, kind):
 
 @pytest.mark.parametrize("storage", ["space", "manifold"])
 @pytest.mark.parametrize("arch", with_option("curvature"))
-def test_every_part_has_the_curvature(arch, storage):
+def test_every_layer_takes_the_curvature_option(arch, storage):
     model = build(arch, **SMALL, curvature=C, embedding_storage=storage)
     fixed = found(model, "c", float)
     learned = [part() for part in model.modules() if isinstance(part, Curvature)]
@@ -50,7 +50,7 @@ def test_each_side_has_as_many_positions_as_its_option_says(arch):
 
 
 @pytest.mark.parametrize("residual", ["full", "space", "logit", "sphere", "centroid"])
-def test_residuals_are_of_the_form_but_those_of_positions(residual):
+def test_option_sets_every_residual_form_but_that_of_positions(residual):
     model = build("hybonet_tiny", **SMALL, hybonet_residual=residual)
     forms = {
         name: part.form for name, part in model.named_modules() if isinstance(part, LorentzResidual)
@@ -65,7 +65,7 @@ def test_residuals_are_of_the_form_but_those_of_positions(residual):
     assert ends == {residual}
 
 
-def test_queries_and_keys_of_hvt_start_alike_whether_of_one_side_or_two():
+def test_hvt_initializes_self_and_cross_attention_alike():
     layer = build(
         "hvt_tiny", **SMALL | {"encoder_embed_dim": 256, "decoder_embed_dim": 256}
     ).decoder
@@ -97,19 +97,19 @@ def test_queries_and_keys_of_hvt_start_alike_whether_of_one_side_or_two():
         ({"curvature": 1e7}, r"--curvature must be above 0, from 1e-06 to 1e\+06"),
     ],
 )
-def test_options_of_no_model_are_refused(options, message):
+def test_impossible_model_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         build("hybonet_tiny", **{**SMALL, **options})
 
 
-def test_one_table_needs_one_dictionary():
+def test_shared_embeddings_need_one_dictionary():
     apart = task_of(dictionary(), dictionary(prefix="v"))
     with pytest.raises(ValueError, match="--joined-dictionary"):
         build("hybonet_tiny", apart, **SMALL, share_all_embeddings=True)
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_dropout_that_would_not_be_retained_is_refused(arch):
+def test_retain_dropout_is_refused(arch):
     asked = {"beam": 5, "print_alignment": None, "retain_dropout_modules": None}
     for retained in (False, True):
         generation = SimpleNamespace(**asked, retain_dropout=retained)

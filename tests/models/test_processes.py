@@ -25,7 +25,7 @@ def free_port():
 
 
 @pytest.mark.slow
-def test_two_processes_train_as_one_that_takes_their_batches_in_turn(data, tmp_path):
+def test_two_processes_train_like_one_that_accumulates_their_batches(data, tmp_path):
     train(data, tmp_path / "one", *OPTIMIZER, "--update-freq", 2, "--cpu", updates=6)
     # stopped after a few updates: all of them go on from what the first one reads
     for updates in (4, 6):

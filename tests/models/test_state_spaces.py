@@ -25,7 +25,7 @@ def test_states_lie_on_their_hyperboloid_and_on_no_other(arch):
         assert lorentz.violation(state, c=space.c * 1.01).max() > 1e-6
 
 
-def test_spaces_are_those_of_the_architecture():
+def test_spaces_match_the_architecture():
     _, spaces = states_and_spaces("hypformer_tiny", curvature=0.5)
     assert len({space.c for space in spaces}) == 3
     states, spaces = states_and_spaces("hvt_tiny", curvature=0.25)

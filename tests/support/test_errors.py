@@ -19,7 +19,7 @@ def outcome(capsys, error, **more):
     return run_command(main, **more), capsys.readouterr().err
 
 
-def test_a_sentence_shows_nothing_that_a_terminal_acts_on():
+def test_messages_escape_terminal_control_characters():
     error = UserError("checkpoint \x1b]0;x\x07\u202e.pt is\tcut\nshort")
     assert str(error) == "checkpoint \ufffd]0;x\ufffd\ufffd.pt is\tcut\nshort"
 
@@ -33,12 +33,12 @@ def test_a_sentence_shows_nothing_that_a_terminal_acts_on():
         UserError("a\x1b]0;x\x07\u2028b\n: No such file"),
     ],
 )
-def test_a_sentence_of_a_command_is_one_line_that_a_terminal_does_not_act_on(capsys, error):
+def test_command_errors_are_one_line_without_control_characters(capsys, error):
     shown = outcome(capsys, error)
     assert shown == (2, "error: a\ufffd]0;x\ufffd b : No such file\n")
 
 
-def test_a_line_is_cut_in_its_middle_where_it_is_too_long():
+def test_a_line_that_is_too_long_is_shortened_in_the_middle():
     assert one_line("a\r\nb\x85c\td", 7) == "a b c\td"
     assert one_line("abcdefgh", 4) == "ab [...] gh"
     assert all(len(f"a{one_line(end)}b".splitlines()) == 1 for end in "\n\r\x0b\x0c\x1c\x85\u2029")
@@ -60,12 +60,12 @@ def test_a_line_is_cut_in_its_middle_where_it_is_too_long():
         ),
     ],
 )
-def test_an_error_a_user_can_mend_is_one_sentence_and_status_2(capsys, error, sentence):
+def test_user_errors_print_one_sentence_and_exit_with_status_2(capsys, error, sentence):
     assert outcome(capsys, error) == (2, f"error: {sentence}\n")
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
-def test_a_full_disk_says_what_to_do(capsys, number):
+def test_error_for_a_full_disk_says_what_to_do(capsys, number):
     status, shown = outcome(capsys, OSError(number, os.strerror(number), "out.txt"))
     assert status == 2
     assert shown.startswith("error: out.txt: the disk is full or a size limit is reached (")
@@ -75,7 +75,7 @@ def test_a_full_disk_says_what_to_do(capsys, number):
         assert shown.endswith(f"free some space, then {stopped or 'run the same command again'}\n")
 
 
-def test_a_stop_by_the_user_is_status_130_and_says_how_to_go_on(capsys):
+def test_ctrl_c_exits_with_status_130_and_says_how_to_resume(capsys):
     status, shown = outcome(capsys, KeyboardInterrupt())
     assert (status, shown) == (130, "\nstopped; the same command continues where it stopped\n")
     assert outcome(capsys, KeyboardInterrupt(), stopped="") == (130, "\nstopped\n")
@@ -85,21 +85,19 @@ def test_a_stop_by_the_user_is_status_130_and_says_how_to_go_on(capsys):
     ("module", "extra"),
     [("conllu", "probing"), ("scipy.stats", "probing"), ("subword_nmt", "data")],
 )
-def test_a_missing_module_of_an_extra_is_named_with_the_command_that_installs_it(
-    capsys, monkeypatch, module, extra
-):
+def test_error_for_a_missing_extra_names_the_install_command(capsys, monkeypatch, module, extra):
     monkeypatch.setitem(sys.modules, module, None)
     assert run_command(lambda: importlib.import_module(module)) == 2
     wanted = f"error: {module} is missing: pip install 'hyptrans[{extra}]'\n"
     assert capsys.readouterr().err == wanted
 
 
-def test_a_missing_module_that_was_required_is_a_sentence(capsys):
+def test_a_missing_required_module_gives_a_one_sentence_error(capsys):
     assert run_command(lambda: require("nosuch", "data")) == 2
     assert capsys.readouterr().err == "error: nosuch is missing: pip install 'hyptrans[data]'\n"
 
 
-def test_require_leaves_the_error_of_an_installed_module(tmp_path, monkeypatch):
+def test_require_passes_on_errors_of_an_installed_module(tmp_path, monkeypatch):
     (tmp_path / "broken_of_the_test.py").write_text("import nosuch\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="No module named 'nosuch'"):
@@ -107,13 +105,13 @@ def test_require_leaves_the_error_of_an_installed_module(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("module", ["nosuch", "pytest"])
-def test_a_missing_module_that_no_command_needs_keeps_its_traceback(monkeypatch, module):
+def test_an_unexpected_missing_module_keeps_its_traceback(monkeypatch, module):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ModuleNotFoundError, match=module):
         run_command(lambda: importlib.import_module(module))
 
 
-def test_a_traceback_is_shown_where_it_is_asked_for(capsys, monkeypatch):
+def test_traceback_is_shown_on_request(capsys, monkeypatch):
     error = UserError("--size 0 is too small")
     monkeypatch.setenv("HYPTRANS_TRACEBACK", "1")
     found, shown = outcome(capsys, error, stopped="")
@@ -126,7 +124,7 @@ def test_a_traceback_is_shown_where_it_is_asked_for(capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("error", [ValueError("bug"), SystemExit(3)])
-def test_a_bug_and_an_exit_pass_through(error):
+def test_bugs_and_exits_propagate(error):
     def main():
         raise error
 
@@ -134,7 +132,7 @@ def test_a_bug_and_an_exit_pass_through(error):
         run_command(main)
 
 
-def test_output_spells_out_what_the_terminal_cannot_show(monkeypatch):
+def test_output_escapes_characters_the_terminal_cannot_show(monkeypatch):
     written = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
     assert run_command(lambda: sys.stdout.write("1 \u00b1 2\n")) == 0

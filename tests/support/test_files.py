@@ -34,7 +34,7 @@ def test_a_file_appears_only_when_it_is_whole(tmp_path):
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_a_file_stays_as_it_was_when_writing_stops(tmp_path, error):
+def test_an_interrupted_write_preserves_the_old_file(tmp_path, error):
     path = tmp_path / "file"
     write_whole(path, "old")
 
@@ -73,7 +73,7 @@ def test_nothing_is_written_through_a_link(tmp_path):
     assert not (tmp_path / "not there").exists()
 
 
-def test_a_file_system_without_locks_is_written_to(tmp_path, monkeypatch):
+def test_writing_works_on_a_file_system_without_locks(tmp_path, monkeypatch):
     def no_locks(descriptor, kind):
         raise OSError(errno.ENOLCK, "No locks available")
 
@@ -83,7 +83,7 @@ def test_a_file_system_without_locks_is_written_to(tmp_path, monkeypatch):
     assert (tmp_path / "file").read_text() == "text"
 
 
-def test_who_waits_for_a_lock_gets_no_file_that_was_finished_meanwhile(tmp_path, monkeypatch):
+def test_a_waiting_process_does_not_rewrite_a_finished_file(tmp_path, monkeypatch):
     path, partial = tmp_path / "file", tmp_path / "file.partial"
     partial.write_text("of the other")
     stock = files.fcntl.flock
@@ -98,7 +98,7 @@ def test_who_waits_for_a_lock_gets_no_file_that_was_finished_meanwhile(tmp_path,
     assert (path.read_text(), partial.read_text()) == ("of the other", "")
 
 
-def test_a_block_waits_for_another_process(tmp_path):
+def test_a_lock_waits_for_another_process(tmp_path):
     code = """
 import sys
 from pathlib import Path
@@ -115,7 +115,7 @@ for _ in range(200):
     assert (tmp_path / "counter").read_text() == "600"
 
 
-def test_json_has_null_for_what_it_has_no_word_for(tmp_path):
+def test_json_writes_null_for_nan_and_infinity(tmp_path):
     values = {"nan": math.nan, "deep": [{"inf": math.inf}, (1.5, -math.inf)], "ä": 2}
     write_json(tmp_path / "file", values)
     text = (tmp_path / "file").read_text(encoding="utf-8")
@@ -124,7 +124,7 @@ def test_json_has_null_for_what_it_has_no_word_for(tmp_path):
     assert text.endswith("}\n")
 
 
-def test_hash_of_a_folder_depends_on_names_and_contents_alone(tmp_path):
+def test_hash_of_a_folder_depends_only_on_names_and_contents(tmp_path):
     for folder, names in {"a": "xy", "b": "yx", "c": "xz"}.items():
         for name in names:
             write_whole(tmp_path / folder / "in" / name, "y" if name == "z" else name)
@@ -133,7 +133,7 @@ def test_hash_of_a_folder_depends_on_names_and_contents_alone(tmp_path):
     assert sha256(tmp_path / "a") != sha256(tmp_path / "b")
 
 
-def test_a_name_that_is_no_utf8_is_written_as_json_can(tmp_path):
+def test_json_escapes_names_that_are_not_utf8(tmp_path):
     name = os.fsdecode(b"tr\xe9.en")
     write_json(tmp_path / "a.json", {name: "\N{EURO SIGN}"})
     text = (tmp_path / "a.json").read_text(encoding="utf-8")
@@ -150,11 +150,11 @@ def test_a_name_that_is_no_utf8_is_written_as_json_can(tmp_path):
         (["/x/news/a", "x/news/a"], ["/x/news/a", "x/news/a"]),
     ],
 )
-def test_short_names_tell_all_paths_apart(paths, wanted):
+def test_short_names_of_paths_are_unique(paths, wanted):
     assert [*short_names(paths).values()] == wanted
 
 
-def test_no_byte_more_than_is_allowed_is_read(tmp_path):
+def test_reader_stops_at_the_byte_limit(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"12345")
     assert read_bytes(path, 5) == b"12345"
@@ -165,6 +165,6 @@ def test_no_byte_more_than_is_allowed_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "[1]", "nope", "1"])
-def test_text_that_is_no_object_is_refused(text):
+def test_json_that_is_not_an_object_is_refused(text):
     with pytest.raises(ValueError, match=r"JSON|Expecting"):
         read_json(text)

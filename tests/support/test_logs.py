@@ -5,7 +5,7 @@ import logging
 from hyptrans.support.logs import quiet
 
 
-def test_of_several_that_overlap_the_last_one_puts_back_what_was_before_the_first():
+def test_overlapping_redirections_restore_the_original_state():
     root = logging.getLogger()
     before = (root.handlers[:], root.level, root.manager.disable)
     first, second = quiet(), quiet()

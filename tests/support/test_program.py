@@ -14,9 +14,7 @@ def main(args):
 """
 
 
-def test_what_a_command_imports_says_nothing_and_leaves_logging_as_it_was(
-    tmp_path, monkeypatch, capsys
-):
+def test_imports_of_a_command_print_nothing_and_keep_logging(tmp_path, monkeypatch, capsys):
     (tmp_path / "talks.py").write_text(TALKS)
     monkeypatch.syspath_prepend(tmp_path)
     root = logging.getLogger()

@@ -42,5 +42,5 @@ def test_commit_says_whether_a_file_differs_from_it(repository):
     assert commit(repository) == f"{head} with changes"
 
 
-def test_there_is_no_commit_inside_the_repository_of_somebody_else(repository):
+def test_commit_is_empty_inside_another_repository(repository):
     assert commit(repository / "inside") is None

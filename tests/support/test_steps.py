@@ -55,7 +55,7 @@ DRIVER = textwrap.dedent(
 )
 
 
-def test_no_kill_makes_a_later_run_take_an_old_output_for_a_new_one(tmp_path):
+def test_a_killed_step_never_leaves_a_stale_output_marked_as_new(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", DRIVER, tmp_path],
         cwd=ROOT,
@@ -85,7 +85,7 @@ def counted(tmp_path):
     return step, ran
 
 
-def test_a_finished_step_is_skipped_and_returns_what_it_returned(tmp_path, counted, capsys):
+def test_a_finished_step_is_skipped_and_returns_its_result(tmp_path, counted, capsys):
     step, ran = counted
     notes = [{}, {}]
     for found in notes:
@@ -100,7 +100,7 @@ def test_a_finished_step_is_skipped_and_returns_what_it_returned(tmp_path, count
 
 
 @pytest.mark.parametrize("change", ["settings", "output", "damaged record", "other record"])
-def test_a_step_is_made_again_when(tmp_path, counted, change):
+def test_a_step_reruns_when(tmp_path, counted, change):
     step, ran = counted
     steps.run([step("a", n=1), step("b")], tmp_path)
     record = tmp_path / "steps" / "a.json"
@@ -118,7 +118,7 @@ def test_a_step_without_its_output_is_an_error(tmp_path):
     assert steps.finished(Step("b", [], dict), tmp_path) is None
 
 
-def test_a_folder_belongs_to_one_run_at_a_time(tmp_path, counted):
+def test_only_one_run_may_hold_a_folder(tmp_path, counted):
     step, ran = counted
 
     def second():

@@ -78,7 +78,7 @@ def test_trees_are_valid_conllu(folder, split, size, language):
 
 
 @pytest.mark.parametrize("language", toy.LANGUAGES)
-def test_no_sentence_occurs_twice_in_or_across_splits(folder, language):
+def test_sentences_are_unique_across_splits(folder, language):
     lines = [line for split in toy.SIZES for line in read_lines(folder / f"{split}.{language}")]
     assert len(set(lines)) == len(lines)
 
@@ -101,7 +101,7 @@ def skeleton(words):
             yield (word.form,)
 
 
-def test_a_source_sentence_can_be_read_in_one_way_only():
+def test_every_source_sentence_has_one_parse():
     sampler = Sampler(seed=5)
     trees = defaultdict(set)
     sentences = 0
@@ -132,7 +132,7 @@ def of(group, form):
     return next(lexeme for lexeme in group if lexeme.forms[0] == form)
 
 
-def test_both_languages_say_the_meaning():
+def test_both_languages_express_the_same_meaning():
     old = [of(lexicon.ADJECTIVES, "old")]
     near = of(lexicon.OF_NOUNS, "near")
     house = part("house", "nmod", link=near, determiner="the", modifiers=old)
@@ -169,7 +169,7 @@ STEMS = [("talo", "talossa"), ("pihe", "pihesse"), ("ruunu", "ruunussa"), ("kala
 
 
 @pytest.mark.parametrize(("stem", "form"), STEMS)
-def test_endings_follow_the_vowels_of_the_stem(stem, form):
+def test_endings_follow_vowel_harmony(stem, form):
     assert ending(stem, "ssA") == form
 
 
@@ -186,7 +186,7 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_the_same_options_give_the_same_bytes_in_any_process(tmp_path):
+def test_equal_options_give_identical_bytes_in_any_process(tmp_path):
     command = [sys.executable, "-m", "hyptrans", "prepare", "toy", "--out", tmp_path / "1", *SMALL]
     environment = {**os.environ, "PYTHONHASHSEED": "1"}
     subprocess.run(command, check=True, env=environment, capture_output=True)
@@ -196,7 +196,7 @@ def test_the_same_options_give_the_same_bytes_in_any_process(tmp_path):
     assert one["test.en"] != other["test.en"]
 
 
-def test_valid_and_test_do_not_depend_on_the_size_of_train(tmp_path, folder):
+def test_valid_and_test_sets_do_not_depend_on_the_training_size(tmp_path, folder):
     assert write(tmp_path, "--train", "30") == 0
     small, large = contents(tmp_path), contents(folder)
     assert {name for name in small if small[name] != large[name]} == {

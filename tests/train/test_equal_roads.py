@@ -63,7 +63,7 @@ def test_every_update_matches_fairseqs_loss(name, updates, data, tmp_path):
     assert not math.isclose(found[0], found[-1], rel_tol=1e-4)
 
 
-def test_a_seed_gives_the_first_weights_that_fairseq_train_has(data, tmp_path):
+def test_a_seed_gives_the_initial_weights_of_fairseq_train(data, tmp_path):
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
     from fairseq.options import get_training_parser, parse_args_and_arch
     from fairseq.tasks import setup_task

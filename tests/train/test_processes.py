@@ -14,7 +14,7 @@ WHOLE = ["--precision", "float64", "--dropout", "0"]
 
 
 @pytest.mark.slow
-def test_two_processes_of_torchrun_have_the_parameters_of_two_batches_of_one(data, tmp_path):
+def test_two_torchrun_processes_match_two_accumulated_batches(data, tmp_path):
     launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
     ends = []
     for name, before, accumulated in (("one", [], "2"), ("two", launch, "1")):

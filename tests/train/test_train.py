@@ -94,7 +94,7 @@ def test_a_training_without_fairseq_ends_with_a_model_folder_that_translates(tra
     assert len(model.translate(["the dog sees."])) == 1
 
 
-def test_an_architecture_of_a_plugin_is_trained_and_translates(data, tmp_path):
+def test_a_plugin_architecture_trains_and_translates(data, tmp_path):
     plugin, out = tmp_path / "myplug", tmp_path / "run"
     plugin.mkdir()
     shutil.copy(Path(__file__).parents[1] / "models" / "fifth.py", plugin / "__init__.py")
@@ -108,20 +108,20 @@ def test_an_architecture_of_a_plugin_is_trained_and_translates(data, tmp_path):
     assert torch.equal(*(parameters(one, 4)[WEIGHT] for one in (out, tmp_path / "again")))
 
 
-def test_a_plugin_without_its_name_is_reported_by_the_command_itself(data, tmp_path):
+def test_train_reports_a_user_dir_without_a_value(data, tmp_path):
     done = run([*words(data, tmp_path / "run"), "--user-dir"])
     assert (done.returncode, done.stderr[:22]) == (2, "usage: hyptrans train ")
     assert done.stderr.endswith("argument --user-dir: expected one argument\n")
 
 
-def test_run_yaml_repeats_the_training_to_the_bit(data, trained, tmp_path):
+def test_run_yaml_reproduces_the_training_bit_for_bit(data, trained, tmp_path):
     done = run(["train", str(data), "--config", f"{trained[0]}/run.yaml", "--out", f"{tmp_path}/a"])
     assert done.returncode == 0, done.stderr[-2000:]
     again = parameters(tmp_path / "a")
     assert all(torch.equal(again[name], one) for name, one in parameters(trained[0]).items())
 
 
-def test_a_killed_training_ends_in_the_same_bits(data, trained, tmp_path):
+def test_a_killed_training_resumes_bit_for_bit(data, trained, tmp_path):
     out, code = tmp_path / "killed", WITHOUT_FAIRSEQ
     code += f"sys.exit(main({words(data, tmp_path / 'killed')!r}))"
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -141,7 +141,7 @@ def test_a_killed_training_ends_in_the_same_bits(data, trained, tmp_path):
     assert logged(out) == logged(trained[0])
 
 
-def test_a_finished_run_is_shown_and_not_trained_again(data, trained):
+def test_a_finished_run_is_not_trained_again(data, trained):
     out, first = trained
     before = (out / "checkpoint-12" / "model.safetensors").stat().st_mtime_ns
     done = run(words(data, out))
@@ -159,13 +159,13 @@ def test_a_finished_run_is_shown_and_not_trained_again(data, trained):
         (["--lr", "0"], "argument --lr: 0 must be above 0 and finite"),
     ],
 )
-def test_other_settings_are_refused(data, trained, more, sentence):
+def test_resuming_with_other_settings_is_refused(data, trained, more, sentence):
     done = run(words(data, trained[0], *more))
     assert done.returncode == 2
     assert sentence in done.stderr.splitlines()[-1]
 
 
-def test_another_data_folder_of_equal_size_is_refused(data, trained, tmp_path):
+def test_resuming_with_another_data_folder_of_equal_size_is_refused(data, trained, tmp_path):
     other = shutil.copytree(data, tmp_path / "other")
     lines = (other / "data-bin/dict.de.txt").read_text().splitlines()
     lines[0], lines[1] = lines[1], lines[0]
@@ -175,7 +175,7 @@ def test_another_data_folder_of_equal_size_is_refused(data, trained, tmp_path):
     assert "run.yaml says dictionaries: " in done.stderr
 
 
-def test_a_second_run_into_the_same_folder_is_refused(data, tmp_path):
+def test_a_concurrent_run_in_the_same_folder_is_refused(data, tmp_path):
     with steps.alone(tmp_path):
         done = run(words(data, tmp_path))
     assert done.returncode == 2
@@ -203,9 +203,7 @@ def test_error_names_what_is_missing(given, sentence, tmp_path):
 
 
 @pytest.mark.parametrize("module", ["transformers", "accelerate"])
-def test_a_library_that_is_missing_is_named_before_anything_is_written(
-    module, tmp_path, monkeypatch
-):
+def test_error_names_a_missing_library_before_anything_is_written(module, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     done = run(["train", ".", "--arch", "hybonet_tiny", "--out", "out"], cwd=tmp_path)
     assert done.returncode == 2
@@ -233,7 +231,7 @@ def validated(folder, model, scores, keep):
     return kept, stops
 
 
-def test_the_best_is_that_of_the_highest_bleu_and_the_last_ones_are_averaged(tmp_path):
+def test_highest_bleu_selects_the_best_and_the_last_are_averaged(tmp_path):
     model = torch.nn.Linear(1, 1, bias=False)
     fill = model.weight.data.fill_
     scores = {10: (fill, 3.0), 20: (fill, 9.0), 30: (fill, 5.0), 40: (fill, 7.0)}
@@ -264,7 +262,7 @@ def test_points_are_averaged_to_points(tmp_path):
     torch.testing.assert_close(squared, -torch.ones(4, dtype=torch.double), atol=1e-5, rtol=0)
 
 
-def test_an_unfinished_checkpoint_is_left_for_an_older_whole_one(tmp_path):
+def test_resuming_skips_an_unfinished_checkpoint(tmp_path):
     (tmp_path / "checkpoint-5").mkdir()
     (tmp_path / "checkpoint-5" / "trainer_state.json").write_text("{}")
     (tmp_path / "checkpoint-10").mkdir()

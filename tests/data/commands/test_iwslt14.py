@@ -103,7 +103,7 @@ def test_every_23rd_pair_of_the_known_number_gives_the_known_split(
         assert train[21:23] == [f"{lang} 21 .", f"{lang} 23 ."]
 
 
-def test_steps_are_those_of_the_script(tmp_path, run, original):
+def test_steps_match_the_script(tmp_path, run, original):
     long = "w " * 176
     for lang, lines in (
         ("de", ["eins zwei", long, "A B", "Gut"]),
@@ -154,7 +154,7 @@ def archive(tmp_path, original):
     return path
 
 
-def test_archive_gives_the_same_as_the_unpacked_tree(tmp_path, run, original, archive):
+def test_archive_and_unpacked_tree_give_the_same_data(tmp_path, run, original, archive):
     sources = {"raw": ["--raw", original], "archive": ["--archive", archive]}
     for name, words in sources.items():
         assert run("iwslt14", *words, "--out", tmp_path / name, *SMALL)[0] == 0
@@ -164,7 +164,7 @@ def test_archive_gives_the_same_as_the_unpacked_tree(tmp_path, run, original, ar
     assert trees[0] == trees[1]
 
 
-def test_an_archive_that_changed_is_unpacked_again(tmp_path, run, original, archive, monkeypatch):
+def test_a_changed_archive_is_unpacked_again(tmp_path, run, original, archive, monkeypatch):
     out = tmp_path / "out"
     words = ["--archive", archive, "--out", out, *SMALL, "--keep-intermediate"]
     with monkeypatch.context() as patch:
@@ -197,7 +197,7 @@ def test_downloads_are_kept_and_unpacked(tmp_path, run, archive, monkeypatch):
     assert fetched == ["https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz"]
 
 
-def test_missing_files_are_all_named(tmp_path, run, original):
+def test_error_names_all_missing_files(tmp_path, run, original):
     for name in ("train.tags.de-en.en", "IWSLT14.TED.tst2011.de-en.de.xml"):
         (original / "de-en" / name).unlink()
     message = error_of(run("iwslt14", "--raw", original, "--out", tmp_path / "out"))

@@ -18,7 +18,7 @@ from tests.data.conftest import (
 RAW = ["--raw-text", "--vocab-size", 200]
 
 
-def test_raw_text_comes_back_from_sentencepiece_exactly(tmp_path, run):
+def test_sentencepiece_round_trips_raw_text_exactly(tmp_path, run):
     tricky = [
         "  two  spaces, and one at the end ",
         "zero\u200bwidth, soft\u00adhyphen, caf\u0065\u0301, \U0001f600 @@ &amp; <b>",
@@ -42,7 +42,7 @@ def test_raw_text_comes_back_from_sentencepiece_exactly(tmp_path, run):
         assert set(pieces.split()) <= vocabulary - {"<s>", "<pad>", "</s>", "<unk>"}
 
 
-def test_pieces_that_one_side_never_had_are_spelled_out_in_its_test_set(tmp_path, run):
+def test_pieces_unseen_on_one_side_are_spelled_out_in_its_test_set(tmp_path, run):
     # a word of the German training text in the English test set
     english = make_sentences(300, "en")
     german = [f"{line} dagebliebens" for line in make_sentences(300, "de")]
@@ -60,7 +60,7 @@ def test_pieces_that_one_side_never_had_are_spelled_out_in_its_test_set(tmp_path
     assert set(pieces["en"].split()) <= set(symbols_of(out, "en"))
 
 
-def test_tokenized_text_comes_back_from_bpe(tmp_path, run, corpus):
+def test_bpe_round_trips_tokenized_text(tmp_path, run, corpus):
     out = tmp_path / "out"
     words = [*corpus(), "--vocab-size", 100, "--lowercase", "--keep-intermediate"]
     assert run("text", *words, "--out", out)[0] == 0
@@ -89,7 +89,7 @@ def test_dictionaries_have_every_character_and_a_round_size(tmp_path, run, corpu
     assert (joined / "dict.en.txt").read_bytes() != (single / "dict.en.txt").read_bytes()
 
 
-def test_several_test_sets_and_gzipped_input(tmp_path, run, corpus):
+def test_prepare_accepts_several_test_sets_and_gzipped_input(tmp_path, run, corpus):
     words = corpus()
     more = [
         write(tmp_path / f"more.{lang}.gz", make_sentences(5, lang, 9)) for lang in ("en", "de")
@@ -113,7 +113,7 @@ def test_output_does_not_depend_on_the_workers(tmp_path, run, corpus, options):
     assert tree(tmp_path / "out1") == tree(tmp_path / "out2")
 
 
-def test_manifest_and_summary_say_what_was_dropped(tmp_path, run, corpus):
+def test_manifest_and_summary_report_dropped_pairs(tmp_path, run, corpus):
     words = corpus()
     for lang, line in (("en", "one"), ("de", "")):
         path = tmp_path / f"input/train.{lang}"
@@ -151,7 +151,7 @@ def test_manifest_and_summary_say_what_was_dropped(tmp_path, run, corpus):
         (["--bpe", "none", "--lowercase"], "--lowercase and --bpe none, which keeps words, excl"),
     ],
 )
-def test_a_bad_option_is_refused_by_name(tmp_path, run, corpus, option, problem):
+def test_error_names_a_bad_option(tmp_path, run, corpus, option, problem):
     message = error_of(run("text", *corpus(), *option, "--out", tmp_path / "out"))
     assert re.search(problem, message)
     assert not (tmp_path / "out").exists()
@@ -166,7 +166,7 @@ def test_error_names_what_is_missing(tmp_path, run):
 
 
 @pytest.mark.parametrize("name", ["valid", "test"])
-def test_swapped_files_are_noticed(tmp_path, run, corpus, name):
+def test_swapped_files_are_detected(tmp_path, run, corpus, name):
     words = corpus()
     at = words.index(f"--{name}")
     words[at + 1 : at + 3] = reversed(words[at + 1 : at + 3])
@@ -180,7 +180,7 @@ def test_swapped_files_are_noticed(tmp_path, run, corpus, name):
     # fairseq parts the languages of a data folder by a hyphen
     [([], "en"), (["--target-lang", "de"], "en"), (["--source-lang", "zh-Hans"], "zh_Hans")],
 )
-def test_languages_that_are_not_given_are_the_endings(tmp_path, run, corpus, options, source):
+def test_languages_default_to_file_endings(tmp_path, run, corpus, options, source):
     out = tmp_path / "out"
     assert run("text", *corpus(), *RAW, *options, "--out", out)[0] == 0
     assert manifest_of(out)["languages"] == [source, "de"]
@@ -191,7 +191,7 @@ def test_languages_that_are_not_given_are_the_endings(tmp_path, run, corpus, opt
     "names",
     ["s.txt t.txt", "s.en t.txt", "s.text.gz t.de", "s.tok t.tok", "s.src t.tgt", "s.TXT t.csv"],
 )
-def test_ending_that_is_no_language_asks_for_the_flags(tmp_path, run, names):
+def test_an_ending_that_is_not_a_language_requires_the_flags(tmp_path, run, names):
     files = [write(tmp_path / name, ["x"]) for name in names.split()]
     words = ["--train", *files, "--valid", *files, "--out", tmp_path / "out"]
     message = error_of(run("text", *words))
@@ -199,13 +199,15 @@ def test_ending_that_is_no_language_asks_for_the_flags(tmp_path, run, names):
     assert f"{files[0]} and {files[1]} do not end in a language each" in message
 
 
-def test_languages_that_are_given_need_no_ending(tmp_path, run):
+def test_given_languages_need_no_file_ending(tmp_path, run):
     files = [write(tmp_path / name, make_sentences(60, name)) for name in ("s.txt", "t.txt")]
     words = ["--train", *files, "--valid", *files, *RAW, "--out", tmp_path / "out"]
     assert run("text", *words, "--source-lang", "en", "--target-lang", "de")[0] == 0
 
 
-def test_ctrl_c_while_sentencepiece_reads_is_told_as_such(tmp_path, run, corpus, monkeypatch):
+def test_ctrl_c_during_sentencepiece_training_is_reported_as_such(
+    tmp_path, run, corpus, monkeypatch
+):
     words = [*corpus(), *RAW, "--out", tmp_path / "out"]
     working, opened = learn.read_lines, []
 
@@ -225,7 +227,7 @@ def test_ctrl_c_while_sentencepiece_reads_is_told_as_such(tmp_path, run, corpus,
     assert run("text", *words)[0] == 0
 
 
-def test_a_text_gets_as_many_pieces_as_it_supports(tmp_path, run, corpus):
+def test_vocabulary_shrinks_to_what_the_text_supports(tmp_path, run, corpus):
     words = [*corpus(), "--raw-text", "--out", tmp_path / "out"]
     status, printed, _ = run("text", *words)
     assert status == 0
@@ -238,7 +240,7 @@ def test_a_text_gets_as_many_pieces_as_it_supports(tmp_path, run, corpus):
     assert "sentencepiece cannot learn --vocab-size 3: Vocabulary size is smaller than" in message
 
 
-def test_the_rarest_of_too_many_characters_are_symbols_but_no_pieces(tmp_path, run):
+def test_rare_characters_beyond_the_vocabulary_are_symbols_not_pieces(tmp_path, run):
     rare = "".join(chr(0x4E00 + i) for i in range(120))
     lines = ["ab " * 400, *("cd " * 400 for _ in range(300)), rare]
     files = [write(tmp_path / f"text.{lang}", lines) for lang in ("zh", "ja")]
@@ -267,12 +269,12 @@ def test_the_rarest_of_too_many_characters_are_symbols_but_no_pieces(tmp_path, r
     assert {model.piece_to_id(character) for character in rare} == {model.unk_id()}
 
 
-def test_training_text_that_is_all_dropped_is_an_error(tmp_path, run, corpus):
+def test_a_training_set_without_remaining_pairs_is_an_error(tmp_path, run, corpus):
     words = [*corpus(), *RAW, "--max-length", 1, "--out", tmp_path / "out"]
     assert "no pair is left for train" in error_of(run("text", *words))
 
 
-def test_words_by_spaces_are_the_text_itself_and_nothing_is_dropped(tmp_path, run):
+def test_space_separated_words_keep_the_text_and_every_pair(tmp_path, run):
     train = ["Emma 's  cat , don't \u2581 &amp; caf\u00e9", "a " * 300 + "b", *["x y"] * 7]
     pair = [write(tmp_path / f"text.{lang}", train) for lang in ("en", "de")]
     sets = [word for name in ("train", "valid", "test") for word in (f"--{name}", *pair)]
@@ -292,7 +294,7 @@ def test_words_by_spaces_are_the_text_itself_and_nothing_is_dropped(tmp_path, ru
     assert (found.kind, found.model, found.raw_text) == ("none", None, False)
 
 
-def test_words_that_fairseq_would_read_as_its_own_are_unknown_and_reported(tmp_path, run, corpus):
+def test_words_that_collide_with_fairseqs_symbols_are_reported_as_unknown(tmp_path, run, corpus):
     odd = [write(tmp_path / f"odd.{lang}", ["a <pad> b", "c d"]) for lang in ("en", "de")]
     out = tmp_path / "out"
     status, shown, _ = run("text", *corpus(), "--test", *odd, "--bpe", "none", "--out", out)
@@ -302,14 +304,14 @@ def test_words_that_fairseq_would_read_as_its_own_are_unknown_and_reported(tmp_p
     assert "test1.en: 2 lines, 7 tokens, 71.4 % unknown" in shown
 
 
-def test_a_length_that_was_given_holds_for_words_by_spaces_too(tmp_path, run, corpus):
+def test_a_given_length_limit_applies_to_space_separated_words(tmp_path, run, corpus):
     longer = [write(tmp_path / f"longer.{lang}", ["a " * 20]) for lang in ("en", "de")]
     words = [*corpus(), "--train", *longer, "--bpe", "none", "--max-length", 19]
     _, printed, _ = run("text", *words, "--out", tmp_path / "out")
     assert "clean train: dropped 1 (longer than 19)\n" in printed
 
 
-def test_a_refused_text_leaves_no_folder_and_is_told_alone(tmp_path, run):
+def test_a_refused_text_leaves_no_folder_and_no_other_message(tmp_path, run):
     files = [write(tmp_path / f"none.{lang}", []) for lang in ("en", "de")]
     words = [word for name in ("train", "valid", "test") for word in (f"--{name}", *files)]
     result = run("text", *words, "--out", tmp_path / "out")

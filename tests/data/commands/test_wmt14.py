@@ -49,7 +49,7 @@ def test_real_newstest2014_has_3003_pairs(tmp_path, data, run, original):
     assert (out / "raw/test.en").read_text().split("\n")[0] == first
 
 
-def test_sets_and_steps_are_those_of_the_script(tmp_path, run, original):
+def test_sets_and_steps_match_the_script(tmp_path, run, original):
     for lang, line in (("en", "“Quote” \u2013 it\u2019s a well-known 5\u00a0%"), ("de", "„Ja“")):
         path = original / f"training/europarl-v7.de-en.{lang}"
         path.write_text(path.read_text() + line + "\n")
@@ -81,7 +81,7 @@ def test_sets_and_steps_are_those_of_the_script(tmp_path, run, original):
     assert (out / "raw/test.en").read_text().startswith("„It\u2019s“ a state-of-the-art R&D &amp;")
 
 
-def test_the_other_direction_has_the_german_source(tmp_path, run, original):
+def test_reversed_direction_has_the_german_source(tmp_path, run, original):
     # the sentences of a source and of a reference of one language differ
     source = original / "dev/newstest2014-deen-src.de.sgm"
     marked = re.sub(r">([^<>]+)</seg>", r">Quelle: \1</seg>", source.read_text())

@@ -33,7 +33,7 @@ GOOD = [
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz"])
-def test_wanted_files_are_unpacked_without_their_folders(tmp_path, mode):
+def test_archive_unpacks_wanted_files_without_their_folders(tmp_path, mode):
     archive = make(tmp_path / "a.tgz", *GOOD, mode=mode)
     assert unpack(archive, WANTED, tmp_path / "out") == {"members": 4, "unpacked": 2}
     assert tree(tmp_path / "out") == {"train.de": b"eins\n" * 9000, "train.en": b"one\n"}
@@ -51,7 +51,7 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("last", [True, False])
-def test_archive_with_a_dangerous_member_is_refused_whole(tmp_path, name, last):
+def test_an_archive_with_a_dangerous_member_is_refused(tmp_path, name, last):
     inner = tmp_path / "inner"
     inner.mkdir()
     members = [*GOOD[:1], *GOOD[2:], BAD[name]] if last else [BAD[name], *GOOD]
@@ -61,13 +61,13 @@ def test_archive_with_a_dangerous_member_is_refused_whole(tmp_path, name, last):
     assert set(tree(tmp_path)) == {"inner/a.tgz"}
 
 
-def test_file_that_is_there_twice_is_refused(tmp_path):
+def test_an_archive_with_a_duplicate_file_is_refused(tmp_path):
     archive = make(tmp_path / "a.tgz", *GOOD, member("elsewhere/train.de"))
     with pytest.raises(UserError, match=r"holds train\.de twice"):
         unpack(archive, WANTED, tmp_path / "out")
 
 
-def test_archive_of_endless_members_is_refused(tmp_path, monkeypatch):
+def test_an_archive_with_endless_members_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("hyptrans.data.sources.archive.MOST_MEMBERS", len(GOOD))
     assert unpack(make(tmp_path / "a.tgz", *GOOD), WANTED, tmp_path / "out")["members"] == 4
     archive = make(tmp_path / "b.tgz", *GOOD, member("x"))
@@ -77,7 +77,7 @@ def test_archive_of_endless_members_is_refused(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.9, 0.99])
 @pytest.mark.parametrize("mode", ["w", "w:gz"])
-def test_truncated_archive_is_refused_wherever_it_ends(tmp_path, share, mode):
+def test_an_archive_truncated_anywhere_is_refused(tmp_path, share, mode):
     # random bytes do not compress, so that every part of the file matters
     noise = bytes((i * i * 31 + i // 7) % 251 for i in range(60_000))
     archive = make(tmp_path / "a.tgz", member("train.de", noise), mode=mode)
@@ -90,20 +90,20 @@ def test_truncated_archive_is_refused_wherever_it_ends(tmp_path, share, mode):
 
 
 @pytest.mark.parametrize("content", [b"", b"<html>not found</html>" * 99, b"PK\x03\x04" * 300])
-def test_what_is_no_archive_is_refused(tmp_path, content):
+def test_a_file_that_is_not_an_archive_is_refused(tmp_path, content):
     archive = tmp_path / "a.tgz"
     archive.write_bytes(content)
     with pytest.raises(UserError, match="is not a tar archive"):
         unpack(archive, WANTED, tmp_path / "out")
 
 
-def test_an_archive_that_packs_too_well_is_read_when_it_is_unpacked(tmp_path):
+def test_a_suspiciously_compressed_archive_is_refused(tmp_path):
     archive = make(tmp_path / "a.tgz", member("train.en", bytes(90 << 20)))
     with pytest.raises(UserError, match=r"more than 8,388,608 bytes, .* the folder with --raw"):
         unpack(archive, WANTED, tmp_path / "out")
 
 
-def test_long_names_are_read(tmp_path):
+def test_archive_members_may_have_long_names(tmp_path):
     for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
         archive = tmp_path / "a.tar"
         with tarfile.open(archive, "w", format=form) as tar:
@@ -113,7 +113,7 @@ def test_long_names_are_read(tmp_path):
         assert unpack(archive, WANTED, tmp_path / "out") == {"members": 1, "unpacked": 1}
 
 
-def test_a_python_without_the_filter_is_told_what_to_do(tmp_path, monkeypatch):
+def test_error_for_a_python_without_tar_filters_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.delattr(tarfile, "data_filter")
     with pytest.raises(UserError, match="update Python, or unpack it and name the folder"):
         unpack(make(tmp_path / "a.tgz", *GOOD), WANTED, tmp_path / "out")

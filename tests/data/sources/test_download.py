@@ -41,13 +41,13 @@ def site():
     server.server_close()
 
 
-def test_a_file_is_downloaded_whole(tmp_path, site):
+def test_download_saves_the_complete_file(tmp_path, site):
     _, url = site
     download(url, tmp_path / "new" / "a.tgz")
     assert tree(tmp_path) == {"new/a.tgz": b"archive"}
 
 
-def test_incomplete_download_leaves_nothing(tmp_path, site):
+def test_an_incomplete_download_leaves_no_file(tmp_path, site):
     served, url = site
     served["missing"] = 5
     with pytest.raises(UserError, match=r"7 of 12 bytes|cannot be downloaded"):
@@ -55,7 +55,7 @@ def test_incomplete_download_leaves_nothing(tmp_path, site):
     assert tree(tmp_path) == {}
 
 
-def test_archive_that_the_server_calls_encoded_is_kept_as_it_is(tmp_path, site):
+def test_an_archive_with_a_content_encoding_header_is_saved_unchanged(tmp_path, site):
     served, url = site
     served |= {"/a.tgz": gzip.compress(b"archive"), "encoding": "x-gzip"}
     download(url, tmp_path / "a.tgz")
@@ -63,7 +63,7 @@ def test_archive_that_the_server_calls_encoded_is_kept_as_it_is(tmp_path, site):
 
 
 @pytest.mark.parametrize("name", ["missing page", "no server", "no host"])
-def test_what_cannot_be_downloaded_is_a_sentence(tmp_path, site, name):
+def test_a_failed_download_gives_a_one_sentence_error(tmp_path, site, name):
     url = {
         "missing page": site[1].replace("a.tgz", "b.tgz"),
         "no server": "http://127.0.0.1:9/b.tgz",

@@ -40,7 +40,7 @@ def make(folder, kind, names=("train", "validation", "test")):
 
 
 @pytest.mark.parametrize("kind", ["disk", "json", "parquet"])
-def test_local_data_set_is_prepared_like_files(tmp_path, run, kind):
+def test_a_local_data_set_is_prepared_like_files(tmp_path, run, kind):
     hub = make(tmp_path / "hub", kind)
     out = tmp_path / "out"
     status, _, err = run("text", "--hub", hub, "--out", out, *SMALL)
@@ -53,7 +53,7 @@ def test_local_data_set_is_prepared_like_files(tmp_path, run, kind):
     assert (out / "raw/test.en").read_text().split("\n")[0].endswith("en's.   !")
 
 
-def test_missing_split_column_or_language_is_a_sentence(tmp_path, run):
+def test_a_missing_split_column_or_language_gives_a_one_sentence_error(tmp_path, run):
     hub = make(tmp_path / "hub", "json", names=("train", "validation"))
     words = ["--out", tmp_path / "out", *SMALL]
     assert "has no split 'test', only" in error_of(run("text", "--hub", hub, *words))
@@ -70,7 +70,7 @@ def test_missing_split_column_or_language_is_a_sentence(tmp_path, run):
         assert problem in error_of(run("text", "--hub", folder, *words))
 
 
-def test_empty_split_of_a_set_from_the_hub_is_a_sentence(tmp_path, run, monkeypatch):
+def test_an_empty_split_gives_a_one_sentence_error(tmp_path, run, monkeypatch):
     empty = datasets.Dataset.from_dict({"translation": []})
     found = {"train": empty, "test": empty}
     monkeypatch.setattr(hub, "_load", lambda *_: found)
@@ -80,14 +80,14 @@ def test_empty_split_of_a_set_from_the_hub_is_a_sentence(tmp_path, run, monkeypa
 
 
 @pytest.mark.parametrize("name", ["nobody/no-such-set", "empty"])
-def test_data_set_that_cannot_be_loaded_is_a_sentence(tmp_path, run, monkeypatch, name):
+def test_an_unloadable_data_set_gives_a_one_sentence_error(tmp_path, run, monkeypatch, name):
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
     message = error_of(run("text", "--hub", name, "--out", tmp_path / "out", *SMALL))
     assert f"--hub {name} cannot be loaded" in message
 
 
-def test_a_set_without_validation_gives_every_100th_pair_to_it(tmp_path, run):
+def test_a_missing_validation_set_takes_every_100th_training_pair(tmp_path, run):
     folder = make(tmp_path / "hub", "json", names=("train", "test"))
     out = tmp_path / "out"
     words = ["--hub", folder, "--out", out, *SMALL]

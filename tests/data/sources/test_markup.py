@@ -22,7 +22,7 @@ SGML = """<refset setid="x"><doc sysid="ref" docid="one">
 <DOC docid='two'><seg id="1"></seg></DOC></refset>"""
 
 
-def test_segments_are_read_with_entities_as_in_sgml_or_as_characters(read):
+def test_reader_keeps_or_decodes_entities_by_format(read):
     expected = ["First &amp; one.", "Second <b>two</b>.", ""]
     assert read("sgml", SGML) == expected
     assert read("xml", SGML) == ["First & one.", *expected[1:]]
@@ -43,16 +43,16 @@ def test_segments_are_read_with_entities_as_in_sgml_or_as_characters(read):
     ],
     ids=range(8),
 )
-def test_markup_without_end_is_refused(kind, text, reason, read):
+def test_endless_markup_is_refused(kind, text, reason, read):
     with pytest.raises(UserError, match=reason):
         read(kind, text)
 
 
-def test_entities_that_a_file_defines_stay_names(read):
+def test_entities_defined_in_a_file_are_not_expanded(read):
     text = '<!DOCTYPE m [<!ENTITY a "bbbb">]><m><doc><seg id="1">&a;&lt;&#228;</seg></doc></m>'
     assert read("xml", text) == ["&a;<ä"]
 
 
-def test_spaces_of_a_segment_and_documents_in_documents_are_read_once(read):
+def test_nested_documents_and_segment_spaces_are_read_once(read):
     text = "<doc>" * 20_000 + f'<seg id="1">{" " * 200_000}x</seg>'
     assert read("sgml", text) == ["x"]

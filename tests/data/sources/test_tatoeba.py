@@ -14,7 +14,7 @@ from tests.data.conftest import tree
 ROWS = [(f"sentence {number // 3}", f"Satz {number}") for number in range(300)]
 
 
-def test_no_sentence_of_either_side_is_in_two_sets():
+def test_sets_share_no_sentence_on_either_side():
     # every sentence has several translations, on both sides
     rows = [(f"sentence {n // 3}", f"Satz {(7 * n) % 40}") for n in range(300)]
     sets, left_out = split(iter(rows), held_out=10, seed=1)
@@ -31,7 +31,7 @@ def test_no_sentence_of_either_side_is_in_two_sets():
     assert left_out == 300 - sum(map(len, sets.values()))
 
 
-def test_split_depends_on_the_seed_alone():
+def test_split_depends_only_on_the_seed():
     one, two, other = (split(iter(ROWS), held_out=10, seed=seed)[0] for seed in (1, 1, 2))
     assert one == two
     assert one["test"] != other["test"]
@@ -44,7 +44,7 @@ def test_too_few_sentences_are_refused():
         split(iter(ROWS), held_out=50, seed=1)
 
 
-def test_a_split_in_use_is_not_replaced_by_that_of_another_table(tmp_path):
+def test_a_split_of_another_table_does_not_replace_one_in_use(tmp_path):
     sets, _ = split(iter(ROWS), held_out=10, seed=1)
     for _ in range(2):
         tatoeba.write(sets, tmp_path)
@@ -57,7 +57,7 @@ def test_a_split_in_use_is_not_replaced_by_that_of_another_table(tmp_path):
     assert tree(tmp_path) == before
 
 
-def test_table_is_read_plain_or_zipped_with_or_without_authors(tmp_path):
+def test_table_may_be_zipped_and_have_an_author_column(tmp_path):
     content = "\ufeffHi.\tHallo!\r\nGo\u2028on.\tWeiter.\tCC-BY somebody\n".encode()
     plain = tmp_path / "deu.txt"
     plain.write_bytes(content)
@@ -76,7 +76,7 @@ def test_table_is_read_plain_or_zipped_with_or_without_authors(tmp_path):
         (b"Hi.\tGr\xfc\xdfe\n", "line 1: byte 0xfc"),
     ],
 )
-def test_bad_table_is_a_sentence(tmp_path, content, problem):
+def test_a_bad_table_gives_a_one_sentence_error(tmp_path, content, problem):
     path = tmp_path / "deu.txt"
     path.write_bytes(content)
     with pytest.raises(UserError, match=problem):
@@ -97,7 +97,7 @@ def zipped(content, method=zipfile.ZIP_DEFLATED):
 @pytest.mark.parametrize(
     "name", ["no file", "another member", "a place", "deflated bytes", "a name"]
 )
-def test_zip_that_cannot_be_read_is_a_sentence(tmp_path, name):
+def test_an_unreadable_zip_gives_a_one_sentence_error(tmp_path, name):
     data = zipped(b"".join(b"%d\t%d\n" % (i, i * i) for i in range(300)))
     if name == "another member":
         data = data.replace(b"deu.txt", b"fra.txt")
@@ -118,7 +118,7 @@ def test_zip_that_cannot_be_read_is_a_sentence(tmp_path, name):
 
 
 @pytest.mark.parametrize("lie", ["unpacked", "packed"])
-def test_zip_that_lies_of_a_size_does_not_fill_the_memory(tmp_path, lie):
+def test_a_zip_with_a_false_size_does_not_fill_memory(tmp_path, lie):
     data = zipped((b"a\t" + bytes(1 << 20) + b"\n") * 100)
     start = data.index(CENTRAL) + (24 if lie == "unpacked" else 20)
     data[start : start + 4] = b"\0\1\0\0" if lie == "unpacked" else b"\0\0\0\x70"
@@ -133,14 +133,14 @@ def test_zip_that_lies_of_a_size_does_not_fill_the_memory(tmp_path, lie):
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_method_that_unpacks_without_a_limit_is_not_read(tmp_path, method):
+def test_compression_methods_without_a_size_limit_are_refused(tmp_path, method):
     path = tmp_path / "deu.zip"
     path.write_bytes(zipped(b"a\tb\n", method))
     with pytest.raises(UserError, match="packed by another method"):
         list(read_table(path))
 
 
-def test_real_table_has_the_known_numbers(data):
+def test_real_table_has_the_known_counts(data):
     rows = list(read_table(data / "tatoeba_en_de/deu-eng.zip"))
     assert len(rows) == 169_197
     sets, left_out = split(iter(rows), held_out=2000, seed=1)
@@ -155,7 +155,7 @@ def test_real_table_has_the_known_numbers(data):
         (["--table", "deu.txt", "--held-out", "1", "--bpe", "no"], "argument --bpe: invalid"),
     ],
 )
-def test_recipe_ends_with_the_sentence_and_status_of_the_command(
+def test_recipe_reports_the_commands_error_and_status(
     tmp_path, monkeypatch, capsys, words, problem
 ):
     monkeypatch.chdir(tmp_path)

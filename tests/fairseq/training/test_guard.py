@@ -40,20 +40,20 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("changes", "message"), REFUSED)
-def test_flag_that_loses_the_manifold_is_refused(changes, message):
+def test_flags_that_break_the_manifold_are_refused(changes, message):
     model = torch.nn.Sequential(LorentzEmbedding(5, 4, storage="manifold"))
     with pytest.raises(ValueError, match=message):
         check_manifold_flags(configuration(**changes), model)
 
 
 @pytest.mark.parametrize("changes", [{}, {"common__amp": True}])
-def test_flags_that_keep_the_manifold_are_taken(changes):
+def test_flags_that_keep_the_manifold_are_accepted(changes):
     check_manifold_flags(
         configuration(**changes), torch.nn.Sequential(LorentzEmbedding(5, 4, storage="manifold"))
     )
 
 
-def test_a_trainer_is_refused_before_it_builds_its_optimizer():
+def test_trainer_is_refused_before_it_builds_an_optimizer():
     trainer = SimpleNamespace(
         cfg=configuration(common__fp16=True),
         _model=torch.nn.Sequential(LorentzEmbedding(5, 4, storage="manifold")),

@@ -66,7 +66,7 @@ def place(model, x=(1.0, 0.0)):
     return first_not_finite(trainer, [torch.tensor(x)])
 
 
-def test_first_layer_that_is_not_finite_is_named():
+def test_error_names_the_first_layer_that_is_not_finite():
     a, b = Scale(2.0), Scale(3.0)
     assert place(Chain(a=a, b=b)) == NOTHING
     huge = Chain(a=a, b=Scale(3e38), c=Scale(0.5))
@@ -75,12 +75,12 @@ def test_first_layer_that_is_not_finite_is_named():
     assert place(Chain(a=a, b=b, c=Ratio())) == "gradient of the output of layers.b"
 
 
-def test_what_is_masked_by_minus_infinity_is_no_error():
+def test_minus_infinity_from_masking_is_not_an_error():
     assert place(Chain(a=Scale(1.0)), x=(float("-inf"),)) == "gradient of parameter layers.a.factor"
     assert place(Chain(a=Mask(1.0), b=nn.Softmax(-1))) == NOTHING
 
 
-def test_the_error_of_a_training_names_update_and_layer(monkeypatch):
+def test_error_of_a_diverged_training_names_update_and_layer(monkeypatch):
     trainer = SimpleNamespace(get_num_updates=lambda: 6)
     monkeypatch.setattr(not_finite, "first_not_finite", lambda *_: "output of decoder")
 

@@ -45,7 +45,7 @@ def refused(fork, work, *words):
 OTHER = "UserError: checkpoint {} was trained with another target dictionary: name the data folder"
 
 
-def test_going_on_with_other_dictionaries_is_refused(trained, other_data, work, fork):
+def test_resuming_with_other_dictionaries_is_refused(trained, other_data, work, fork):
     train = ["fairseq-train", other_data, *HYBONET, "--max-update=2"]
     file = trained / "checkpoint_last.pt"
     said = refused(fork, work, *train, f"--save-dir={trained}")
@@ -61,7 +61,7 @@ def test_translating_with_other_dictionaries_is_refused(command, trained, other_
     assert OTHER.format(file) in refused(fork, work, *words, "--max-tokens=200")
 
 
-def test_going_on_with_other_formulas_is_refused(trained, data, work, fork):
+def test_resuming_with_other_formulas_is_refused(trained, data, work, fork):
     train = ["fairseq-train", data, *HYBONET, "--max-update=2"]
     said = refused(fork, work, *train, f"--save-dir={trained}", "--curvature=2")
     assert "was trained with --curvature 1.0 and not 2.0: name another --save-dir" in said
@@ -70,7 +70,7 @@ def test_going_on_with_other_formulas_is_refused(trained, data, work, fork):
     fork(*train, *start, "--curvature=2", cwd=work)
 
 
-def test_an_older_checkpoint_is_reported_and_taken(trained, data, work, fork, tmp_path):
+def test_an_older_checkpoint_loads_with_a_warning(trained, data, work, fork, tmp_path):
     state = torch.load(trained / "checkpoint_last.pt")
     assert len(state.pop("dictionaries")) == 2
     torch.save(state, tmp_path / "checkpoint_last.pt")
@@ -80,7 +80,7 @@ def test_an_older_checkpoint_is_reported_and_taken(trained, data, work, fork, tm
     assert said not in fork(*train[:-2], "--max-update=3", train[-1], cwd=work).stderr
 
 
-def test_a_checkpoint_has_its_command_without_places_of_this_machine(trained):
+def test_checkpoint_records_its_command_without_local_paths(trained):
     command = torch.load(trained / "checkpoint_last.pt")["command"]
     assert command.startswith("fairseq-train PATH --user-dir=hyptrans --arch=hybonet_tiny ")
     assert "--max-update=1" in command
