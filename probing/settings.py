@@ -63,7 +63,7 @@ class Settings:
     )
     steps: int = _setting(
         2000,
-        "most training steps for each layer and task (default: %(default)s; the HyboNet paper: "
+        "maximum training steps for each layer and task (default: %(default)s; the HyboNet paper: "
         "--steps 20000 --lr 5e-5)",
     )
     batch_size: int = _setting(32, "sentences in a batch")

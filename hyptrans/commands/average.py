@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     about = "checkpoints; with --last, the folder that holds them"
     parser.add_argument("checkpoints", nargs="+", type=Path, metavar="CKPT", help=about)
-    about = "take the N newest of the folder"
+    about = "average the N newest checkpoints of the folder"
     parser.add_argument("--last", type=positive, metavar="N", help=about)
     add_out(parser, "checkpoint to write", required=True)
 

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--n-best", type=positive, metavar="N", help=f"{about}its length, the text")
     about = "above 1 favors long translations (default: %(default)s)"
     add("--lenpen", type=float, default=LENPEN, metavar="X", help=about)
-    about = "most subwords of a translation (default: twice those of the source, rounded up to a "
+    about = "limit of subwords in a translation (default: twice the source's, rounded up to a "
     add("--max-length", type=positive, metavar="N", help=f"{about}multiple of 8, and 10 more)")
     add("--prefix", metavar="TEXT", help="text that every translation begins with")
     about = "sample subwords by probability instead of beam search"
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = "divides the logits: below 1 makes probable subwords more probable (default: 1)"
     add("--temperature", type=float, metavar="X", help=about)
     add("--seed", type=seed, metavar="N", help="seed of the samples (default: a new one each time)")
-    about = "most source tokens in a batch (default: %(default)s)"
+    about = "maximum number of source tokens in a batch (default: %(default)s)"
     add("--batch-tokens", type=positive, default=BATCH_TOKENS, metavar="N", help=about)
     add_engine(parser)
     add_device(parser)

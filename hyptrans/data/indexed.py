@@ -85,7 +85,9 @@ class IndexedSet:
             raise UserError(damaged)
         self._begins = begins
         if data.stat().st_size != int(self.sizes.sum()) * self._dtype.itemsize:
-            raise UserError(f"{data} has another size than {index} says: prepare the data again")
+            raise UserError(
+                f"{data} does not have the size that {index} states: prepare the data again"
+            )
         # an empty file cannot be memory-mapped
         empty = np.empty(0, self._dtype)
         self._numbers = np.memmap(data, self._dtype, "r") if data.stat().st_size else empty

@@ -95,7 +95,7 @@ def search(
         live.advance(values, tokens, rows, ended, np.flatnonzero(~full))
     if not all(done):
         raise UserError(
-            "no translation has a score that is a number: the weights are damaged, or the "
+            "no translation of a sentence has a valid score: the weights are damaged, or the "
             "training continued after they were no longer finite"
         )
     return [sorted(own, key=lambda one: -one.score) for own in done]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hyptrans.inference.translator import Translator
 
 Place = str | os.PathLike[str]
-MODEL_HELP = "model folder, checkpoint, name of a model of the package, or user/name of the hub"
+MODEL_HELP = "model folder, checkpoint, name of a bundled model, or user/name on the hub"
 SHIPPED = Path(__file__).resolve().parents[1] / "pretrained"
 # a name that begins with a dot is a path
 _REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
@@ -127,7 +127,7 @@ def locate(place: Place, *, revision: str | None = None, token: str | None = Non
     here = SHIPPED / name if here is None and name in shipped() else here
     if here is not None:
         if revision is not None or token is not None:
-            raise UserError(f"{name} is not of the hub: leave revision and token out")
+            raise UserError(f"{name} is not a repository of the hub: leave revision and token out")
         return here
     known = ", ".join(shipped()) or "none"
     nothing = (

@@ -84,8 +84,8 @@ class Run:
         points = [name for name, one in self.model.named_parameters() if hasattr(one, "manifold")]
         if settings.fsdp and points:
             raise UserError(
-                f"--fsdp cuts parameters to pieces, and {', '.join(points)} are points, which have "
-                "none: leave it out, or take --embedding-storage space"
+                f"--fsdp splits parameters, but {', '.join(points)} are points, which cannot be "
+                "split: leave it out, or take --embedding-storage space"
             )
         if settings.fsdp and not self.cuda:
             # on CPUs the library would silently copy the parameters to every process

@@ -62,7 +62,7 @@ class Settings:
     )
     max_update: int = setting(3000, "total number of updates")
     max_tokens: int = setting(
-        4096, "most tokens in a process's batch, on either side, padding included"
+        4096, "maximum tokens in a process's batch, on either side, padding included"
     )
     update_freq: int = setting(1, "batches accumulated for one update")
     clip_norm: float = setting(0.5, "largest norm of the gradient", type=_below(math.inf))
@@ -78,13 +78,13 @@ class Settings:
         type=_below(math.inf, int),
     )
     validate_interval_updates: int = setting(
-        200, "fewest updates between two validations, which come at ends of epochs"
+        200, "minimum updates between two validations, which run at ends of epochs"
     )
     save_interval_updates: int = setting(
-        500, "updates between two saves, the most that a kill loses"
+        500, "updates between two saves; a kill loses no more than these"
     )
     keep_last_epochs: int = setting(
-        5, "last validations whose parameters to keep, besides the best, and to average at the end"
+        5, "number of last validations to keep besides the best, and to average at the end"
     )
     beam: int = setting(5, "beam of the validation's and the test's translations")
     seed: int = setting(1, "seed of parameters, batches and dropout", type=seed)

@@ -6,7 +6,7 @@ from hyptrans.support.program import Command, Program
 
 PROGRAM = Program(
     "hyptrans probe",
-    "Structural probes: dependency trees out of the states of an encoder.",
+    "Read dependency trees out of an encoder's states with structural probes.",
     {
         "run": Command(
             "probing.commands.run",

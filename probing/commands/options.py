@@ -30,14 +30,14 @@ def annotate(parser: argparse.ArgumentParser) -> None:
 def geometry(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``hyptrans probe geometry``."""
     add = parser.add_argument
-    about = "checkpoint of fairseq, model folder, or name of a model of the package"
+    about = "checkpoint of fairseq, model folder, or name of a bundled model"
     add("--checkpoint", required=True, metavar="PLACE", help=about)
     about = "folder that hyptrans prepare wrote for the model, or its data-bin"
     add("--data", type=Path, required=True, metavar="DIR", help=about)
     add_user_dir(parser)
     add_device(parser)
     add("--subset", default="valid", metavar="NAME", help="set of --data (default: %(default)s)")
-    about = "most pairs of the set to measure (default: %(default)s)"
+    about = "maximum number of pairs to measure (default: %(default)s)"
     add("--sentences", type=positive, default=SENTENCES, metavar="N", help=about)
     add_out(parser, "figures to write, JSON")
     add_seed(parser, "seed of samples")

@@ -37,7 +37,7 @@ def draw(
         lines = _distinct(texts[name], taken)
         if len(lines) < count:
             raise UserError(
-                f"{texts[name]} has {len(lines)} distinct sentences and the options want {count}: "
+                f"{texts[name]} has {len(lines)} distinct sentences, but the options need {count}: "
                 "lower --sentences or --held-out"
             )
         drawn[name] = rng.sample(lines, count)

@@ -98,7 +98,11 @@ def test_sentences_survive_writing_and_reading(tmp_path):
     ("name", "damage", "problem"),
     [
         ("bin", None, r"a\.bin is missing"),
-        ("bin", lambda content: content + b"\2\0", r"a\.bin has another size than .*a\.idx says"),
+        (
+            "bin",
+            lambda content: content + b"\2\0",
+            r"a\.bin does not have the size that .*a\.idx states",
+        ),
         ("idx", lambda content: content[:-3], r"a\.idx is damaged"),
         ("idx", lambda content: b"?" + content[1:], r"a\.idx is damaged"),
         # another type, a count without end, other places

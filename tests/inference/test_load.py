@@ -99,7 +99,7 @@ def test_loading_refuses_arguments_that_do_not_apply():
         ({"dtype": "float16"}, "dtype must be float32 or float64, got "),
         ({"dtype": torch.bfloat16}, "dtype must be float32 or float64, got "),
         ({"dtype": None}, "dtype must be float32 or float64, got "),
-        ({"revision": "main"}, "tatoeba-en-de is not of the hub"),
+        ({"revision": "main"}, "tatoeba-en-de is not a repository of the hub"),
     ):
         with pytest.raises(UserError, match=message):
             hyptrans.load("tatoeba-en-de", **options)

@@ -118,7 +118,7 @@ def test_error_reports_an_impossible_search():
     with pytest.raises(UserError, match="cannot have at least 13 and at most 12 tokens"):
         own([ours], sources(words), shortest=13)
     ours.decoder.embed_tokens.weight.data.fill_(math.nan)
-    with pytest.raises(UserError, match="no translation has a score that is a number"):
+    with pytest.raises(UserError, match="no translation of a sentence has a valid score"):
         own([ours], sources(words))
 
 

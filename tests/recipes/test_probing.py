@@ -26,7 +26,7 @@ def test_sentences_are_distinct_across_all_sets(tmp_path):
     assert all(42 <= i < 60 for i in found["test"])
     assert all(i < 30 for i in found["train"])
     assert draw(sentences=40, held_out=10, seed=1) == sets
-    with pytest.raises(UserError, match="dev has 12 distinct sentences and the options want 13"):
+    with pytest.raises(UserError, match="dev has 12 distinct sentences, but the options need 13"):
         draw(sentences=40, held_out=13, seed=1)
     with pytest.raises(UserError, match="--sentences 20 leaves nothing to train on beside two"):
         draw(sentences=20, held_out=10, seed=1)

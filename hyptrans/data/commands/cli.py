@@ -12,7 +12,7 @@ PROGRAM = Program(
     {
         "text": Command(
             "hyptrans.data.commands.text",
-            "any parallel text: plain or gzipped UTF-8 files with one sentence a line, or a data "
+            "any parallel text: plain or gzipped UTF-8 files with one sentence per line, or a data "
             "set by its name",
             "text --train train.en train.de --valid val.en val.de --test test.en test.de "
             "--raw-text --vocab-size 6000 --out data/mine",

@@ -33,7 +33,9 @@ def add_shared_arguments(
     about = f"kind of subwords: {', '.join(sizes)} "
     about += "(default: sentencepiece with --raw-text, else subword-nmt)"
     add("--bpe", choices=list(sizes), metavar="KIND", help=about)
-    about = "most merges of subword-nmt or pieces of sentencepiece, learned jointly on both sides; "
+    about = (
+        "maximum merges of subword-nmt or pieces of sentencepiece, learned jointly on both sides; "
+    )
     about += f"a small text supports fewer (default: {shown})"
     add("--vocab-size", type=positive, metavar="N", help=about)
     about = "no lower-casing and no Moses steps, for sacreBLEU on detokenized text"

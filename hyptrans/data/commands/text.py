@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--hub-config", metavar="NAME", help="configuration of the data set on the hub")
     add("--lowercase", action="store_true", help="lower-case the text after tokenizing")
     about = f"drop training pairs with more tokens on a side (default: {_LONGEST}; no limit with "
-    about += f"--bpe {WORDS}, which takes words as spaces part them and changes none)"
+    about += f"--bpe {WORDS}, which splits words at spaces and changes none)"
     add("--max-length", type=positive, metavar="N", help=about)
 
 

@@ -29,7 +29,7 @@ def download(url: str, path: Path) -> None:
             with tqdm.wrapattr(file, "write", total=length or None, bytes=True) as counted:
                 shutil.copyfileobj(reply, counted, 1 << 18)
             if length not in (0, file.tell()):
-                raise UserError(f"{url}: {file.tell()} of {length} bytes came; run again")
+                raise UserError(f"{url}: only {file.tell()} of {length} bytes arrived; run again")
     except (OSError, http.client.HTTPException) as error:
         raise UserError(
             f"{url} cannot be downloaded ({error}); run again, or without a network use local "

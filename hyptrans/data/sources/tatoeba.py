@@ -121,7 +121,8 @@ def write(sets: dict[str, list[Pair]], folder: Path) -> None:
     for path, lines in files.items():
         if path.exists() and list(read_lines(path, may_be_empty=True)) != lines:
             raise UserError(
-                f"{path} is of another table of pairs: choose another --out, or move {folder} away"
+                f"{path} was split from another table of pairs: choose another --out, or move "
+                f"{folder} away"
             )
     for path, lines in files.items():
         write_lines(lines, path)

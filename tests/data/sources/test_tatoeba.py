@@ -52,7 +52,9 @@ def test_a_split_of_another_table_does_not_replace_one_in_use(tmp_path):
     tatoeba.write(sets, tmp_path)
     before = tree(tmp_path)
     other, _ = split(iter(ROWS[3:]), held_out=10, seed=1)
-    with pytest.raises(UserError, match="is of another table of pairs: choose another --out"):
+    with pytest.raises(
+        UserError, match="was split from another table of pairs: choose another --out"
+    ):
         tatoeba.write(other, tmp_path)
     assert tree(tmp_path) == before
 
