@@ -74,7 +74,7 @@ def test_p_is_1_if_no_resample_makes_a_difference(case):
 
 
 CHINESE = (["\u6211\u559c\u6b22\u5927\u732b\u3002"], ["\u6211\u559c\u6b22\u5927\u72d7\u3002"])
-"""A translation that is right but for one character of six, and its reference."""
+"""A translation with one wrong character of six, and its reference."""
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_file_ending_of_the_references_chooses_the_tokenizer(
 
 
 class Parrot:
-    """A model into Chinese that answers all with one translation."""
+    """Return a model into Chinese that always gives the same translation."""
 
     languages = ("en", "zh_Hans")
 

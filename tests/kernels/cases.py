@@ -117,7 +117,7 @@ def results_of(case, kernels, monkeypatch):
 
 
 def by_a_kernel(made):
-    """Whether a function with a backward of its own is among what made a tensor."""
+    """Return whether a function with a custom backward contributed to a tensor."""
     waiting = [made.grad_fn]
     while waiting:
         node = waiting.pop()

@@ -1,4 +1,4 @@
-"""Asserts of the shared tests say what was compared, as those of test files do."""
+"""Let asserts of the shared tests show the compared values, as in test files."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The cache of compiled kernels: missing, cut; commands of a user who may write nothing."""
+"""The cache of compiled kernels: missing, truncated, or not writable."""
 
 import os
 import random
@@ -19,7 +19,7 @@ EXPECTED = "[[1.25, 0.75]]"
 
 @pytest.fixture
 def package(tmp_path):
-    """A copy of what the kernels need, beside which nothing can be written, whoever tries."""
+    """Return a copy of what the kernels need in a folder that nobody can write to."""
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "hyptrans", tmp_path / "hyptrans", ignore=ignored)
     (tmp_path / "hyptrans" / "kernels" / "__pycache__").touch()

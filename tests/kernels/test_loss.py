@@ -119,7 +119,7 @@ def test_cuda_tiles_are_as_large_as_memory_allows(monkeypatch):
 
 
 class Made(TorchDispatchMode):
-    """Notes down the sizes of what operators make."""
+    """Record the sizes of the tensors that operators allocate."""
 
     def __init__(self):
         super().__init__()

@@ -51,7 +51,7 @@ def test_linear_map_and_its_gradients_match_torch(wide, narrow, strided, biased,
 
 
 class Weights(TorchDispatchMode):
-    """Notes down which matrices oneDNN is given."""
+    """Record the matrices that oneDNN receives."""
 
     def __init__(self):
         super().__init__()

@@ -18,7 +18,7 @@ WITH_GRADIENTS = {
     "square": (poincare._square, -1.0),
     "polar points": (partial(klein.polar_points, max_radius=6.0), 1.0),
 }
-"""Functions with a gradient of their own, and the sign of their arguments."""
+"""Functions with a custom gradient, and the sign of their arguments."""
 ARCHITECTURES = ["hybonet_tiny", "hybonet_plus_tiny", "han_tiny", "hypformer_tiny", "hvt_tiny"]
 
 

@@ -1,4 +1,4 @@
-"""Trainings with kernels beside the same with the plain formulas."""
+"""Trainings with kernels against the same trainings with the plain formulas."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from hyptrans.kernels import backend
 from tests.models.conftest import ARCHITECTURES, build, dictionary, task_of
 
 OWN = [arch for arch in ARCHITECTURES if MODEL_REGISTRY[arch].__module__.startswith("hyptrans.")]
-"""Those of the package; other tests register some that are not."""
+"""Architectures of the package; other tests register more."""
 UPDATES = 200
 SMALL = {
     f"{side}_{name}": value

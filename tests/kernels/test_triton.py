@@ -1,4 +1,4 @@
-"""The Triton kernels where no GPU is: in Triton's interpreter, and through Triton's compiler."""
+"""The Triton kernels without a GPU: in Triton's interpreter and through its compiler."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""Recipes whose answers are right as a whole: what is counted, chosen and shown."""
+"""Recipes scored by exact match: what they count, choose and show."""
 
 import gzip
 import importlib
@@ -33,7 +33,7 @@ def line_of(training, score):
 
 
 def all_done(trainings, score):
-    """Results once all is done that can be named, as the plan itself goes on."""
+    """Return the results once every training that the plan names is done."""
     lines = []
     while left := [t for t in trainings(lines) if t.name not in {x["name"] for x in lines}]:
         lines += [line_of(training, score(training)) for training in left]
@@ -291,7 +291,7 @@ def test_results_that_differ_from_the_plan_are_refused(tmp_path, field, value):
     ],
 )
 def test_every_recorded_training_is_complete_and_keeps_its_command(name, plan_of, least, capsys):
-    """What is new reproduces what is recorded, word for word but for folders of machines."""
+    """Check that new commands equal the recorded ones except for local folders."""
     importlib.import_module(f"recipes.{name}.__main__").main(["--write-readme", "--list"])
     assert capsys.readouterr().out.count("  done\n") >= least
     lines = results.read_lines(RECIPES / name / "results.jsonl")

@@ -55,7 +55,7 @@ def test_pictures_are_drawn_from_the_committed_results():
 
 
 def parts(picture):
-    """What stands between the places in a picture, and these."""
+    """Split a picture into its numbers and the text between them."""
     return re.split(r"(-?\d+\.\d+)", picture)
 
 

@@ -35,7 +35,7 @@ def final(model, seed, perplexity, bleu=30.0, rate=1e-2, dropout=0.1):
 
 
 def all_done(score):
-    """Results once all is done that can be named, as the plan itself goes on."""
+    """Return the results once every training that the plan names is done."""
     found = []
     while left := [t for t in plan.trainings(found) if t.name not in {x["name"] for x in found}]:
         found += [line_of(training, score(training)) for training in left]

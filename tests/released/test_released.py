@@ -1,4 +1,4 @@
-"""Models of earlier releases load, and translate and train as they did then."""
+"""Models of earlier releases load, translate and train as they did in their release."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""A model starts, drops and computes the same, whichever door it is built through.
+"""Every front end initializes, applies dropout and computes a model in the same way.
 
 The doors are the core (:mod:`hyptrans.inference.architecture`), ``fairseq-train --arch`` and the
 library transformers.
@@ -38,7 +38,7 @@ WITHOUT_EFFECT = {
 }
 WORDS = dictionary(200)
 LEAST_P = 1e-7
-"""Of a Kolmogorov-Smirnov test: thousands of parameters are compared."""
+"""Significance level of a Kolmogorov-Smirnov test; thousands of parameters are compared."""
 
 
 def by_core(arch, **options):

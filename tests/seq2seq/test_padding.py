@@ -1,4 +1,4 @@
-"""Padding tells no row anything, wherever it stands, and leaves gradients finite."""
+"""Padding anywhere influences no row and leaves gradients finite."""
 
 import pytest
 import torch

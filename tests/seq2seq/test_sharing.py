@@ -1,4 +1,4 @@
-"""Parameters of a model that shares tables, in one that does not, and the other way."""
+"""Load parameters of a model with shared tables into one without, and vice versa."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""``hyptrans serve`` as a user types it: it listens here alone and ends in order."""
+"""``hyptrans serve`` as a user types it: it listens only locally and shuts down cleanly."""
 
 import signal
 import socket

@@ -1,4 +1,4 @@
-"""Requests that wait: batches, their order, and how many may wait."""
+"""The queue of requests: its batches, order and limit."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""The load test's command: nothing is lost or mixed up, and memory has a level."""
+"""The load test's command: no answer is lost or mixed up, and memory stays level."""
 
 import re
 

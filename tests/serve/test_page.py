@@ -1,4 +1,4 @@
-"""The page: whole, of this server alone, and in a headless Chromium what the models found."""
+"""The page: complete, self-contained, and showing the models' results in headless Chromium."""
 
 import os
 import re
@@ -74,7 +74,7 @@ def test_a_flat_layer_is_a_plane_and_a_far_word_stays_in_the_disk(rng):
 
 @pytest.fixture
 def show(browser, port):  # noqa: F811
-    """Opens the page; it may ask this server alone and complain of nothing."""
+    """Open the page; it may request only this server and must log no error."""
     contexts, problems, requests = [], [], []
 
     def show(width=1280, scheme="light"):

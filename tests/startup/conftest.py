@@ -47,7 +47,7 @@ def run():
 
 @pytest.fixture(scope="session")
 def fork():
-    """Run a program as `run` does, in seconds less: where its start is not what is tested."""
+    """Run a program like `run` but seconds faster, where its start is not under test."""
 
     def fork(*command, cwd, check=True, stdin=None):
         done = forks.run(*command, cwd=cwd, variables=environment(), stdin=stdin)

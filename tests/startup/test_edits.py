@@ -1,4 +1,4 @@
-"""What fairseq fails at without an edit, it does with it."""
+"""With the edits, fairseq does what it fails at without them."""
 
 import io
 import sys

@@ -1,4 +1,4 @@
-"""In which programs the hook acts, and what it does to them."""
+"""The programs in which the hook acts, and its effect on them."""
 
 import re
 from pathlib import Path

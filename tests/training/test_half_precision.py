@@ -7,7 +7,7 @@ from tests.training.curves import curve
 
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 APART = {"hybonet": 0.1, "han": 0.02, "hypformer": 0.03, "hybonet_plus": 0.04}
-"""Nats by which curves may come apart: a few times what was measured on a processor."""
+"""Tolerance of the curves in nats: a few times what was measured on a CPU."""
 
 
 @pytest.fixture(scope="module")

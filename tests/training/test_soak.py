@@ -1,4 +1,4 @@
-"""Long trainings of HyboNet: no number is lost, points stay, memory does not grow."""
+"""Long trainings of HyboNet: values stay finite, points on the manifold, memory constant."""
 
 import json
 import random
@@ -39,7 +39,7 @@ def data(tmp_path_factory):
 
 
 def trained(data, out, storage, factor, updates, device):
-    """What a training logs, and its resident memory in KiB then."""
+    """Return what a training logs, with its resident memory in KiB."""
     command = [Path(sys.executable).parent / "fairseq-train", data, "--user-dir=hyptrans"]
     command += ["--arch=hybonet_tiny", f"--embedding-storage={storage}", f"--save-dir={out}"]
     command += ["--optimizer=riemannian_adam", "--adam-betas=(0.9, 0.98)", "--clip-norm=0.5"]

@@ -1,4 +1,4 @@
-"""What the tests of ``hyptrans probe`` type."""
+"""Command lines that the tests of ``hyptrans probe`` run."""
 
 import random
 
@@ -36,7 +36,7 @@ def run_words(made, out, *extra, models=MODELS):
 
 
 def error_of(capsys, words):
-    """The one sentence that a command fails with."""
+    """Return the one-sentence error of a failing command."""
     capsys.readouterr()
     assert main([str(word) for word in words]) == 2
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]

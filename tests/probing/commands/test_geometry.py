@@ -27,7 +27,7 @@ ARCHS = {
     "prenorm": ["euclidean_tiny", "--encoder-normalize-before", "--decoder-normalize-before"],
 }
 SEEDS = {"encoder": 1, "decoder": 2}
-"""Of the sentences of each side; their characters are the tokens."""
+"""Seeds of each side's sentences, whose tokens are characters."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What the report of ``hyptrans probe run`` shows is that of the run's files."""
+"""The report of ``hyptrans probe run`` shows the contents of the run's files."""
 
 import json
 import shutil

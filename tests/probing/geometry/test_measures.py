@@ -24,7 +24,7 @@ def cloud(count, width=4, *, seed=0):
 
 
 def four_points(found):
-    """Half of how far the largest sum of opposite distances is above the second, at its largest."""
+    """Return the largest half difference of the two largest sums of opposite distances."""
     worst = 0.0
     for a, b, c, d in itertools.combinations(range(len(found)), 4):
         sums = [found[a][b] + found[c][d], found[a][c] + found[b][d], found[a][d] + found[b][c]]

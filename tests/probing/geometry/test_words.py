@@ -1,4 +1,4 @@
-"""What is said of an encoder's space from its states of words."""
+"""Measures of an encoder's space from its word states."""
 
 import math
 from collections import Counter
@@ -29,7 +29,7 @@ def states(vectors):
 
 
 class Reader:
-    """Of an encoder, how it cuts text: at spaces, and chosen words in two."""
+    """Split text as an encoder does: at spaces, and chosen words in two."""
 
     max_tokens = 100
 

@@ -36,7 +36,7 @@ PUNCTUATION = {".", "-", "(", ")", "?"}
 
 
 def example(text: str, heads: list[int], models: dict[str, float], rng: torch.Generator) -> Example:
-    """A sentence with its tree, and what probes say whose points have noise of some size."""
+    """Return a sentence with its tree and the predictions of noisy probes."""
     words, tree = text.split(), tuple(head - 1 for head in heads)
     marks = [word in PUNCTUATION for word in words]
     kept = np.array([not mark for mark in marks])

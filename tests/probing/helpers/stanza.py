@@ -35,7 +35,7 @@ def treebank(source, name, folder, count):
 
 
 def train(ewt: Path, folder: Path) -> Path:
-    """A folder as stanza's downloads are, with the four models."""
+    """Return a folder laid out like stanza's downloads, with the four models."""
     models = folder / "models"
     treebank(ewt / "en_ewt-ud-train.conllu.gz", "train", folder, 400)
     treebank(ewt / "en_ewt-ud-dev.conllu.gz", "dev", folder, 40)
@@ -71,7 +71,7 @@ def train(ewt: Path, folder: Path) -> Path:
 
 
 def write_resources(models: Path, processors) -> None:
-    """What tells stanza which models there are."""
+    """List the available models for stanza."""
     models.mkdir(parents=True, exist_ok=True)
     english = {name: {PACKAGE: {}} for name in processors}
     english["packages"] = {"default": dict.fromkeys(processors, PACKAGE)}

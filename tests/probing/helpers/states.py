@@ -1,4 +1,4 @@
-"""States in memory, with what is asked of a file of states."""
+"""States in memory with the interface of a file of states."""
 
 import torch
 from torch.nn.utils.rnn import pad_sequence

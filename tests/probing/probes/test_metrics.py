@@ -1,4 +1,4 @@
-"""Metrics against trees worked by hand, networkx and scipy's Spearman correlation."""
+"""Metrics against hand-computed trees, networkx and scipy's Spearman correlation."""
 
 import math
 import warnings

@@ -34,7 +34,7 @@ def states_of(kind, rng, batch=2, words=5):
 
 
 def probe_of(kind, space, rng, spread=0.3):
-    """A probe in float64, moved off its start as by some training."""
+    """Return a float64 probe with perturbed parameters, as after some training."""
     probe = make_probe(kind, WIDTH, RANK, SPACES[space], rng).double()
     with torch.no_grad():
         for parameter in probe.parameters():

@@ -12,7 +12,7 @@ from probing.probes.significance import compare
 
 
 def scores(rng, count=40, *, better=0.0):
-    """Made-up scores of one encoder, about right in half of what it says."""
+    """Return made-up scores of an encoder that is right about half of the time."""
     lengths = rng.integers(3, 12, count)
     edges = lengths - 1
     correct = rng.binomial(edges, min(0.5 + better, 1.0))[None].astype(float)
@@ -37,7 +37,7 @@ def pair(seed, count=40, better=0.0):
 
 
 def swapped(first, second, which):
-    """Both with the results of some sentences exchanged."""
+    """Return both runs with the results of some sentences exchanged."""
     rows = {}
     for name in ("found", "roots", "dspr", "nspr"):
         one, other = getattr(first, name), getattr(second, name)

@@ -23,7 +23,7 @@ QUICK = Settings(steps=20, evaluate_every=10, rank=8)
 
 
 def noise(count, layers=2, width=6, seed=0, sizes=(3, 9)):
-    """A corpus of random trees and states that say nothing of them."""
+    """Return a corpus of random trees and unrelated states."""
     rng = torch.Generator().manual_seed(seed)
     lengths = torch.randint(*sizes, (count,), generator=rng).tolist()
     states = [torch.randn(layers, n, width, generator=rng) for n in lengths]

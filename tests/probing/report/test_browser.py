@@ -1,4 +1,4 @@
-"""A headless Chromium shows the page, obeys its controls and complains of nothing."""
+"""A headless Chromium shows the page without errors, and its controls work."""
 
 import os
 import shutil
@@ -80,7 +80,7 @@ def show(browser, written, problems, requests):
 
 
 def seen(page, selector):
-    """How many of the elements are visible; lines are, though their boxes are empty."""
+    """Count the visible elements; lines count although their boxes are empty."""
     visible = "found => found.filter(e => e.checkVisibility()).length"
     return page.locator(selector).evaluate_all(visible)
 
@@ -151,7 +151,7 @@ def test_keyboard_reaches_the_controls_and_switches(show, written, problems):
 
 
 def overflow(page, selector):
-    """By how many pixels what is inside is wider, of each visible element."""
+    """Return by how many pixels the content of each visible element overflows."""
     wider = (
         "found => found.filter(e => e.checkVisibility()).map(e => e.scrollWidth - e.clientWidth)"
     )
@@ -180,7 +180,7 @@ BROKEN = """found => found.filter(e => e.checkVisibility()).flatMap(e => {
   }
   return broken;
 })"""
-"""Words, and numbers with their unit, that stand on two lines."""
+"""Words, and numbers with their units, that break across two lines."""
 
 
 def test_phone_screen_cuts_no_word(show):

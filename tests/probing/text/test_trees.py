@@ -1,4 +1,4 @@
-"""Reading of CoNLL-U and distances in trees, against networkx and trees worked by hand."""
+"""CoNLL-U reader and tree distances, against networkx and hand-computed trees."""
 
 import gzip
 import re

@@ -107,7 +107,7 @@ def pack(place: Path) -> None:
 
 
 def data_files(place: Path) -> list[Path]:
-    """Of the data folder, what a checkpoint is read with."""
+    """Return the files of the data folder that loading a checkpoint needs."""
     binary = place / "data" / "data-bin"
     return [
         *(place / "data" / name for name in ("manifest.json", "bpe.codes")),
@@ -116,14 +116,14 @@ def data_files(place: Path) -> list[Path]:
 
 
 def without_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """An entry of an archive that says nothing of who made it."""
+    """Return an archive entry without owner and time."""
     entry.uid = entry.gid = entry.mtime = 0
     entry.uname = entry.gname = ""
     return entry
 
 
 def record(place: Path, name: str) -> dict[str, object]:
-    """What the release computes with a model."""
+    """Record what the release computes with a model."""
     sources = (place / "valid.xx").read_text().splitlines()[:8]
     targets = (place / "valid.yy").read_text().splitlines()[:8]
     model = hyptrans.load(place / f"{name}.pt", data=place / "data")
