@@ -23,7 +23,7 @@ def rng() -> torch.Generator:
 
 @pytest.fixture(autouse=True)
 def logging_as_before() -> Iterator[None]:
-    """What a test silences for all tests after it is found at that test."""
+    """Fail a test that silences logging for all later tests."""
     before = _silenced()
     yield
     after = _silenced()

@@ -13,11 +13,11 @@ LAYERS = ["support", "geometry", "kernels", "layers", "seq2seq", "optim", "model
 ABOVE = ["data", "toy", "evaluation", "inference", "fairseq", "commands", "serve"]
 """What nothing of those may import; the later ones stand on the earlier ones."""
 DOOR = ROOT / "hyptrans" / "models" / "with_fairseq.py"
-"""By its place fairseq finds it."""
+"""fairseq finds it by its path."""
 
 
 def loaded(names, unwanted):
-    """What of the unwanted a fresh interpreter has loaded after importing some modules."""
+    """Return the unwanted modules that a fresh interpreter loads with some imports."""
     code = (
         f"import importlib, sys; [importlib.import_module(name) for name in {names}]; "
         f"print(*[name for name in {unwanted} if name in sys.modules])"

@@ -75,7 +75,7 @@ def ordinary(made, tmp_path_factory):  # noqa: F811
 
 
 def odd_values(option):
-    """What an option is given that it cannot have."""
+    """Return odd values that an option should refuse."""
     if option.choices:
         return ["nope"]
     try:

@@ -21,7 +21,7 @@ SAME = {
     "--overwrite": (None, None),
     "--seed": ("N", flags.seed),
 }
-"""How options of one meaning are read."""
+"""Parsers of options with the same meaning."""
 
 
 def helped(capsys, *words):

@@ -1,4 +1,4 @@
-"""What a command imports: little to translate, and nothing slow to refuse what is wrong."""
+"""Imports of a command: few to translate, and none that is slow to report an error."""
 
 import json
 import subprocess

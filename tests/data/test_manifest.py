@@ -1,4 +1,4 @@
-"""What a manifest says of the text, and manifests that say nothing."""
+"""What a manifest records about the text, and incomplete manifests."""
 
 import builtins
 import json

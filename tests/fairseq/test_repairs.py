@@ -1,4 +1,4 @@
-"""What fairseq gets wrong without a word."""
+"""Repairs of what fairseq silently gets wrong."""
 
 from importlib import util
 from pathlib import Path

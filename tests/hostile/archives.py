@@ -183,7 +183,7 @@ def table(name: str, lines: int) -> bytes:
 
 
 def markup(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
-    """Segments that are not closed, lie in each other, or hold what takes for ever."""
+    """Segments that are unclosed, nested, or slow to parse."""
     from hyptrans.data.sources.files import READERS
 
     whole = folder / "whole"

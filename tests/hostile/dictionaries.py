@@ -1,4 +1,4 @@
-"""Dictionaries that are long, or have lines that are no word and its count."""
+"""Dictionaries that are too long, or have lines other than a word and its count."""
 
 import gzip
 import random

@@ -29,7 +29,7 @@ RAN = "RAN"
 _STARTS = {"socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system", "os.exec"}
 """Events of Python's by which a program is run, or something is fetched."""
 _OWN = re.compile(r"/__pycache__(/[^/]+\.(pyc|nbi|nbc)(\.\d+|\.tmp\.\w+)?)?$")
-"""What Python and numba write in caches of theirs, and its name before it is whole."""
+"""Cache files of Python and numba, and their temporary names."""
 
 
 class Hostile(NamedTuple):

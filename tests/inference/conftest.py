@@ -57,7 +57,7 @@ def export(path, out, precision="full", **options):
 
 
 def same_states(one, other):
-    """Whether two models have equal parameters."""
+    """Return whether two models have equal parameters."""
     first, second = one.model.state_dict(), other.model.state_dict()
     # a number of fairseq's that is never set
     names = [name for name in first if not name.endswith("_float_tensor")]

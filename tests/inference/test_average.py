@@ -47,7 +47,7 @@ def parameters(path):
 
 
 def fairseqs_script(paths):
-    """As scripts/average_checkpoints.py of fairseq: summed in float32, divided by the number."""
+    """Average as fairseq's scripts/average_checkpoints.py: sum in float32, divide by the number."""
     models = [parameters(path) for path in paths]
     mean = {}
     for name, first in models[0].items():

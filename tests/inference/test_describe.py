@@ -1,4 +1,4 @@
-"""What is said of a model, held against its parameters."""
+"""The description of a model, against its parameters."""
 
 import math
 

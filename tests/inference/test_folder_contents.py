@@ -1,4 +1,4 @@
-"""What stands in a model folder is held against its parameters, and nothing in it is trusted."""
+"""Loading checks a model folder against its parameters and trusts nothing in it."""
 
 import json
 import math

@@ -58,7 +58,7 @@ def both(folder):
 
 
 def agree(folder, texts, **options):
-    """Whether both engines find the same subwords, and nearly the same scores."""
+    """Return whether both engines find the same subwords and nearly the same scores."""
     found = [model.n_best(texts, **options) for model in both(folder)]
     for one, other in zip(*found, strict=True):
         assert [h.subwords for h in one] == [h.subwords for h in other]

@@ -28,7 +28,7 @@ class Kind(NamedTuple):
     memory: dict[str, float] = LOOKS_AT_MEMORY
     """Options of a layer that looks at a memory."""
     reads_time: bool = True
-    """Whether all numbers of an input count, its first too."""
+    """Whether every coordinate of an input matters, including the first."""
 
 
 def lorentz_attention(rng, width=WIDTH, heads=2, **options):

@@ -1,4 +1,4 @@
-"""Curvatures that are computed together, for a search or a training step, and no longer."""
+"""Curvatures are computed together and kept only for one search or training step."""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,4 +1,4 @@
-"""What options say reaches the parts of a model that they are for."""
+"""Options reach the parts of a model that they configure."""
 
 from functools import partial
 from types import SimpleNamespace

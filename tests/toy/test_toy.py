@@ -91,7 +91,7 @@ VERB_CLASSES = {
 
 
 def skeleton(words):
-    """What a reader sees of a sentence without knowing the words: classes and function words."""
+    """Return what a reader without vocabulary sees: word classes and function words."""
     for word in words:
         if word.upos in ("NOUN", "PROPN", "ADJ", "NUM", "ADV"):
             yield word.upos, word.form != word.lemma

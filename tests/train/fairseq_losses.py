@@ -4,7 +4,7 @@ import torch
 
 
 def losses_of_fairseq(data, initial, batches, flags):
-    """Of each update of a training that goes over the batches in turn."""
+    """Return the loss of each update of a training that cycles through the batches."""
     from fairseq.data.language_pair_dataset import collate
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
     from fairseq.logging import metrics

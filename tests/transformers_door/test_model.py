@@ -22,7 +22,7 @@ def labels_of(tokenizer, numbers):
 
 
 def collated(ours, texts, targets):
-    """What fairseq makes of sentences."""
+    """Batch sentences as fairseq does."""
     from fairseq.data.language_pair_dataset import collate
 
     samples = [

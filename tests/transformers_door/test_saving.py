@@ -1,4 +1,4 @@
-"""What the library saves is a model folder."""
+"""The library saves models as model folders."""
 
 import json
 import resource

@@ -1,4 +1,4 @@
-"""Seq2SeqTrainer trains our models, and goes on where it was stopped."""
+"""Seq2SeqTrainer trains hyptrans models and resumes where it stopped."""
 
 import os
 import subprocess

@@ -58,7 +58,7 @@ def fairseq_flags(arch, updates, *, points=False, warmup=100):
 
 
 def train_shared(out, size, batches, smoothing):
-    """What each process of a distributed training runs; the first one writes the parameters."""
+    """Run one process of a distributed training; the first process writes the parameters."""
     from hyptrans.inference.load import SHIPPED
     from hyptrans.transformers import HyptransTokenizer
 

@@ -86,7 +86,7 @@ def test_a_bad_table_gives_a_one_sentence_error(tmp_path, content, problem):
 
 
 CENTRAL = b"PK\1\2"
-"""How the header of a member begins in the list at the end."""
+"""Signature of a member's header in the central directory."""
 
 
 def zipped(content, method=zipfile.ZIP_DEFLATED):
