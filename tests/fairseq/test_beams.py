@@ -22,7 +22,7 @@ def test_beams_are_the_rows_that_repeat(sentences, beams):
     assert beams_of(memory) == beams
 
 
-def test_nan_rows_are_no_repetitions():
+def test_nan_rows_do_not_count_as_repetitions():
     assert beams_of(torch.full((4, 2, 2), torch.nan)) == 1
 
 

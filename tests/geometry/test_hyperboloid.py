@@ -39,10 +39,10 @@ def test_points_lie_on_the_hyperboloid(function, c, rng):
 
 
 @pytest.mark.parametrize("c", CURVATURES)
-def test_lifted_tangents_of_any_ball_lie_on_the_hyperboloid_of_curvature_minus_one(c, rng):
+def test_lifted_ball_tangents_lie_on_the_unit_hyperboloid(c, rng):
     assert_on_hyperboloid(poincare.lift_tangent(space(rng, 50, 7), c=c))
 
 
 @pytest.mark.parametrize("function", [klein.polar_points, klein.cartesian_points])
-def test_points_of_klein_coordinates_lie_on_the_hyperboloid_of_curvature_minus_one(function, rng):
+def test_points_from_klein_coordinates_lie_on_the_unit_hyperboloid(function, rng):
     assert_on_hyperboloid(function(3 * space(rng, 50, 7), 6.0))

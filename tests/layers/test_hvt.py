@@ -149,7 +149,7 @@ def test_gradients_agree_with_finite_differences(rng):
         assert torch.autograd.gradcheck(lambda x, *_, call=call: call(x), (x, *parameters))
 
 
-def test_zero_vectors_and_points_on_the_clamp_have_finite_values_and_gradients(rng):
+def test_zeros_and_clamped_points_have_finite_values_and_gradients(rng):
     layer = randomized(PoincareFeedForward(8, 16), rng)
     edge = poincare.clamp(torch.randn(4, 8, generator=rng) * 9)
     x = torch.cat([torch.zeros(2, 8), edge, edge * 1e-8]).requires_grad_()

@@ -100,7 +100,7 @@ def test_dropconnect_drops_attention_weights_only_while_training(aggregation, rn
     assert torch.equal(layer(x), whole(x))
 
 
-def test_zero_vectors_and_points_on_the_clamp_have_finite_values_and_gradients(rng):
+def test_zeros_and_clamped_points_have_finite_values_and_gradients(rng):
     layer = randomized(PoincareAttention(8, 2), rng)
     edge = poincare.clamp(torch.randn(1, 4, 8, generator=rng) * 9)
     x = torch.cat([torch.zeros(1, 2, 8), edge, edge, -edge], dim=1).requires_grad_()

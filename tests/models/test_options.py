@@ -50,7 +50,7 @@ def test_each_side_has_as_many_positions_as_its_option_says(arch):
 
 
 @pytest.mark.parametrize("residual", ["full", "space", "logit", "sphere", "centroid"])
-def test_option_sets_every_residual_form_but_that_of_positions(residual):
+def test_option_sets_every_residual_form_except_for_positions(residual):
     model = build("hybonet_tiny", **SMALL, hybonet_residual=residual)
     forms = {
         name: part.form for name, part in model.named_modules() if isinstance(part, LorentzResidual)

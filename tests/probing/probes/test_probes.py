@@ -154,7 +154,7 @@ def test_states_of_any_size_keep_points_in_float32(kind, space, rng):
         assert lorentz.violation(points).max() < 1e-5
 
 
-def test_bounds_act_on_lengths_alone(rng):
+def test_bounds_change_only_lengths(rng):
     states = states_of("euclidean", rng)
     flat = PoincareProbe(WIDTH, RANK, SPACES["euclidean"], rng).double()
     far = flat.points(1e5 * states)
