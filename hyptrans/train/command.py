@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -92,12 +93,18 @@ def main(args: argparse.Namespace) -> None:
             fixed[DICTIONARIES] = [fingerprint(one) for one in run.words]
             every = fixed | dataclasses.asdict(settings) | (run.config.options or {})
             known.write(out / FILE, every)
-        if not (out / MODEL).is_dir():
+        model = out / MODEL
+        if not model.is_dir() or run.is_longer():
+            if first:
+                # a kill then leaves a run without a model, which the same command resumes
+                shutil.rmtree(model, ignore_errors=True)
             run.train()
             if first:
-                run.write(out / MODEL, {**run.finish(), "command": command})
+                run.write(model, {**run.finish(), "command": command})
+        elif first:
+            sys.stderr.write(f"{out} is finished: a larger --max-update continues it\n")
         if first:
-            _show(out / MODEL, plugin)
+            _show(model, plugin)
 
 
 def _show(folder: Path, plugin: str | None) -> None:

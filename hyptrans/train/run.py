@@ -130,6 +130,14 @@ class Run:
         trainer.train(resume_from_checkpoint=newest(self.out))
         return [line["loss"] for line in trainer.state.log_history if "loss" in line]
 
+    def is_longer(self) -> bool:
+        """Return whether these settings ask for more updates than those of the last save."""
+        last = newest(self.out)
+        if last is None:
+            return False
+        state = json.loads((Path(last) / "trainer_state.json").read_text(encoding="utf-8"))
+        return self.settings.max_update > int(state["max_steps"])
+
     def _arguments(self) -> Any:
         chosen = self.settings
         return transformers.Seq2SeqTrainingArguments(

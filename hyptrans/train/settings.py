@@ -60,7 +60,9 @@ class Settings:
     warmup_updates: int = setting(
         300, "updates during which the rate rises to --lr", type=_below(math.inf, int)
     )
-    max_update: int = setting(3000, "total number of updates")
+    max_update: int = setting(
+        3000, "total number of updates; a larger one continues a finished run"
+    )
     max_tokens: int = setting(
         4096, "maximum tokens in a process's batch, on either side, padding included"
     )

@@ -146,7 +146,21 @@ def test_a_finished_run_is_not_trained_again(data, trained):
     before = (out / "checkpoint-12" / "model.safetensors").stat().st_mtime_ns
     done = run(words(data, out))
     assert done.stdout == first.stdout
+    assert f"{out} is finished: a larger --max-update continues it" in done.stderr
     assert (out / "checkpoint-12" / "model.safetensors").stat().st_mtime_ns == before
+
+
+def test_a_larger_number_of_updates_continues_a_finished_run(data, trained, tmp_path):
+    out = tmp_path / "longer"
+    shutil.copytree(trained[0], out)
+    done = run([*words(data, out), "--max-update", "16"])
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "update 12: " not in done.stderr
+    assert "update 16: validation" in done.stderr
+    assert "--max-update 16" in hyptrans.load(out / "model").facts["command"]
+    again = run([*words(data, out), "--max-update", "16"])
+    assert "update 16: " not in again.stderr
+    assert again.stdout == done.stdout
 
 
 @pytest.mark.parametrize(
