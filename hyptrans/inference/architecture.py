@@ -45,8 +45,8 @@ def require_known(architecture: object) -> str:
     """
     if not (isinstance(architecture, str) and architecture in ARCHITECTURES):
         raise UserError(
-            f"hyptrans knows no architecture {str(architecture)[:80]!r}: check the name, or import "
-            "the plug-in that registers it (--user-dir)"
+            f"hyptrans knows no architecture {str(architecture)[:80]!r}: check the name, or give "
+            "the plug-in whose __init__.py imports the file that registers it (--user-dir)"
         )
     return architecture
 

@@ -24,10 +24,16 @@ def import_plugin(place: str) -> str:
     if place == "hyptrans":  # this package, even if a folder has the same name
         return place
     path, name = Path(place).resolve(), place
+    if path.is_file():
+        raise UserError(
+            f"--user-dir {place} is a file: name its folder, whose __init__.py imports it"
+        )
     is_folder = path.is_dir()
     if is_folder:
         if not (path / "__init__.py").is_file():
-            raise UserError(f"--user-dir {place} has no __init__.py: name the folder of a plug-in")
+            raise UserError(
+                f"--user-dir {place} has no __init__.py: write one there that imports your modules"
+            )
         name = path.name
         if (parent := os.fspath(path.parent)) not in sys.path:
             sys.path.insert(0, parent)

@@ -12,8 +12,8 @@ PROGRAM = Program(
             "probing.commands.run",
             "run the full probing pipeline for one or more encoders: results.json, results.md and "
             "report.html; steps that an earlier run finished from the same inputs are not repeated",
-            "run --checkpoint hybonet/checkpoint_best.pt --checkpoint twin/checkpoint_best.pt "
-            "--data data --train train.conllu --dev dev.conllu --test test.conllu --out probes",
+            "run --hf run/model --hf tatoeba-en-de "
+            "--train train.conllu --dev dev.conllu --test test.conllu --out probes",
             options="probing.commands.options:run",
         ),
         "annotate": Command(

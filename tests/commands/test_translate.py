@@ -143,7 +143,7 @@ register(Architecture("own_net", HyboNetConfig, HyboNetParts))
         ("json", ["__init__.py"], "json has the name of another module: rename the folder"),
         ("sys", ["__init__.py"], "sys has the name of another module: rename the folder"),
         ("none", [], "none is neither a folder nor a module here"),
-        ("own", ["plugin.py"], "own has no __init__.py: name the folder of a plug-in"),
+        ("own", ["plugin.py"], "own has no __init__.py: write one there that imports your modules"),
     ],
 )
 def test_a_folder_that_python_cannot_import_is_not_a_plugin(
@@ -156,3 +156,10 @@ def test_a_folder_that_python_cannot_import_is_not_a_plugin(
     status, _, error = call(capsys, "info", make("hybonet"), "--user-dir", tmp_path / name)
     assert (status, "\n" in error) == (2, False)
     assert said in error
+
+
+def test_a_file_is_no_plug_in(make, tmp_path, capsys):
+    (tmp_path / "own.py").write_text(PLUGIN)
+    status, _, error = call(capsys, "info", make("hybonet"), "--user-dir", tmp_path / "own.py")
+    assert (status, "\n" in error) == (2, False)
+    assert "own.py is a file: name its folder" in error

@@ -166,7 +166,7 @@ def _described(place: Path) -> tuple[tuple[int, int], dict[str, str]]:
     if about is None:
         raise UserError(
             f"{place} has no ONNX graphs: hyptrans export {place} --onnx float32 --out FOLDER "
-            "adds them"
+            "writes a copy with them; name that folder"
         )
     try:
         source, target = map(int, about["longest"])
