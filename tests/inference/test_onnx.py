@@ -15,12 +15,13 @@ import pytest
 
 import hyptrans
 from hyptrans.commands.cli import main
-from hyptrans.inference.load import SHIPPED
+from hyptrans.inference.load import SHIPPED, shipped
+from hyptrans.inference.onnx import export as onnx_export
 from tests.inference.conftest import POSITIONS, export
 from tests.probing.helpers.model import make_checkpoint
 from tests.serve.conftest import ask, typed
 
-INT8 = onnx.TensorProto.INT8
+UINT8 = onnx.TensorProto.UINT8
 ARCHS = ("hybonet", "hybonet_plus", "han", "hypformer", "hvt", "sphere", "transformer")
 ARCHS += ("euclidean_postnorm", "euclidean_prenorm")
 WITHOUT_TORCH = """
@@ -92,24 +93,46 @@ def test_onnx_matches_torch_for_every_architecture(graphs_of, texts, arch):
 
 
 @pytest.mark.slow
-def test_a_trained_model_translates_in_8_bits(tmp_path):
-    assert main(["export", "tatoeba-en-de", "--onnx", "int8", "--out", str(tmp_path / "a")]) == 0
-    found = hyptrans.load(tmp_path / "a", engine="onnx")
+@pytest.mark.parametrize("name", shipped())
+def test_trained_models_translate_in_8_bits_a_third_of_the_size(tmp_path, name):
     said = ["Where is the station?", "A dog runs across the street."]
-    assert found.translate(said) == ["Wo ist der Bahnhof?", "Ein Hund läuft über die Straße."]
+    if name == "tatoeba-de-en":
+        said = ["Wo ist der Bahnhof?", "Ein Hund läuft über die Straße."]
+    sizes, wanted = [], hyptrans.load(name).translate(said)
+    for weights in ("float32", "int8"):
+        folder = tmp_path / weights
+        assert main(["export", name, "--onnx", weights, "--out", str(folder)]) == 0
+        assert hyptrans.load(folder, engine="onnx").translate(said) == wanted
+        sizes.append(sum(path.stat().st_size for path in folder.glob("*.onnx")))
+    assert sizes[1] < sizes[0] / 3
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("arch", ["hybonet_plus", "hypformer", "hvt", "euclidean_prenorm"])
 def test_eight_bit_weights_are_smaller_and_close(graphs_of, texts, arch):
     whole, small = graphs_of(arch), graphs_of(arch, "int8")
     sizes = [sum(path.stat().st_size for path in one.glob("*.onnx")) for one in (whole, small)]
     # of so small a model the nodes are most of a graph
     assert sizes[1] < sizes[0]
-    assert INT8 in {one.data_type for one in onnx.load(small / "decoder.onnx").graph.initializer}
+    assert UINT8 in {one.data_type for one in onnx.load(small / "decoder.onnx").graph.initializer}
     scores = [hyptrans.load(one, engine="onnx").n_best(texts, beam=1) for one in (whole, small)]
     first = [[row[0].log_probabilities[0] for row in each if row[0].subwords] for each in scores]
     assert first[0] == pytest.approx(first[1], abs=0.5)
+
+
+@pytest.mark.slow
+def test_export_refuses_graphs_of_another_function(graphs_of, tmp_path, monkeypatch, capsys):
+    written = onnx_export._write_graphs
+
+    def other(model, *paths):
+        written(model, *paths)
+        next(model.decoder.parameters()).mul_(1.5)
+
+    monkeypatch.setattr(onnx_export, "_write_graphs", other)
+    plain = graphs_of("euclidean_postnorm").with_name("plain")
+    assert main(["export", str(plain), "--onnx", "float32", "--out", str(tmp_path / "a")]) == 2
+    assert "in relative log-probability" in capsys.readouterr().err
+    assert not (tmp_path / "a").exists()
 
 
 def test_onnx_samples_match_torch_for_a_seed(graphs_of, texts):
