@@ -5,7 +5,6 @@ import contextlib
 import dataclasses
 import os
 import shlex
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +22,8 @@ from hyptrans.train.settings import DICTIONARIES, FILE, Settings
 
 MODEL = "model"
 """The model folder of a run."""
+LONGER = "longer"
+"""File in a run whose model has had fewer updates than the run is given now."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> list[str]:
@@ -94,13 +95,15 @@ def main(args: argparse.Namespace) -> None:
             every = fixed | dataclasses.asdict(settings) | (run.config.options or {})
             known.write(out / FILE, every)
         model = out / MODEL
-        if not model.is_dir() or run.is_longer():
-            if first:
-                # a kill then leaves a run without a model, which the same command resumes
-                shutil.rmtree(model, ignore_errors=True)
+        # the model of fewer updates stays until the new one replaces it
+        longer = out / LONGER
+        if not model.is_dir() or longer.exists() or run.is_longer():
+            if first and model.is_dir():
+                longer.touch()
             run.train()
             if first:
                 run.write(model, {**run.finish(), "command": command})
+                longer.unlink(missing_ok=True)
         elif first:
             sys.stderr.write(f"{out} is finished: a larger --max-update continues it\n")
         if first:

@@ -161,6 +161,13 @@ def test_a_larger_number_of_updates_continues_a_finished_run(data, trained, tmp_
     again = run([*words(data, out), "--max-update", "16"])
     assert "update 16: " not in again.stderr
     assert again.stdout == done.stdout
+    # as a kill between the last save and the new model leaves it
+    shutil.rmtree(out / "model")
+    shutil.copytree(trained[0] / "model", out / "model")
+    (out / "longer").touch()
+    assert run([*words(data, out), "--max-update", "16"]).stdout == done.stdout
+    assert "--max-update 16" in hyptrans.load(out / "model").facts["command"]
+    assert not (out / "longer").exists()
 
 
 @pytest.mark.parametrize(
