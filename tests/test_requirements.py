@@ -33,8 +33,8 @@ TOOLS = {
     "mkdocs-material",
     "mkdocstrings",
 }
-# imported by fairseq, the trainer of transformers and torch.onnx.export, some only for a flag
-OF_OTHERS = {"hydra-core", "bitarray", "tensorboard", "wandb", "onnx"}
+# imported by fairseq and the trainer of transformers, some only for a flag
+OF_OTHERS = {"hydra-core", "bitarray", "tensorboard", "wandb"}
 # the CUDA builds of torch bring it
 OF_TORCH = {"triton"}
 
