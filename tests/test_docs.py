@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 RECORDS = "recipes/cogs/results.jsonl"
-IGNORED = {".venv", "build", "dist", "site", "runs", "node_modules"}
+IGNORED = {".venv", ".pytest_cache", "build", "dist", "site", "runs", "node_modules"}
 PAGES = sorted(
     path for path in ROOT.rglob("*.md") if not IGNORED & set(path.relative_to(ROOT).parts)
 )

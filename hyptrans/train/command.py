@@ -85,6 +85,7 @@ def main(args: argparse.Namespace) -> None:
     # of the processes that torchrun starts, only the first one writes
     first = os.environ.get("RANK", "0") == "0"
     with steps.alone(out) if first else contextlib.nullcontext():
+        is_longer = run.is_longer()
         if first:
             fixed: dict[str, Any] = {"arch": architecture}
             if plugin not in (None, "hyptrans"):
@@ -97,7 +98,7 @@ def main(args: argparse.Namespace) -> None:
         model = out / MODEL
         # the model of fewer updates stays until the new one replaces it
         longer = out / LONGER
-        if not model.is_dir() or longer.exists() or run.is_longer():
+        if not model.is_dir() or longer.exists() or is_longer:
             if first and model.is_dir():
                 longer.touch()
             run.train()

@@ -131,12 +131,22 @@ class Run:
         return [line["loss"] for line in trainer.state.log_history if "loss" in line]
 
     def is_longer(self) -> bool:
-        """Return whether these settings ask for more updates than those of the last save."""
+        """Return whether these settings ask for more updates than those of the last save.
+
+        Raises:
+            UserError: they ask for fewer than the run has already had.
+        """
         last = newest(self.out)
         if last is None:
             return False
         state = json.loads((Path(last) / "trainer_state.json").read_text(encoding="utf-8"))
-        return self.settings.max_update > int(state["max_steps"])
+        wanted, had = self.settings.max_update, int(state["global_step"])
+        if wanted < had:
+            raise UserError(
+                f"--max-update {wanted} is below the {had} updates that {self.out} has had: raise "
+                "it, or choose another --out"
+            )
+        return wanted > int(state["max_steps"])
 
     def _arguments(self) -> Any:
         chosen = self.settings

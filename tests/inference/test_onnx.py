@@ -148,6 +148,14 @@ def test_onnx_ensemble_matches_torch(graphs_of, texts, options):
     agree([graphs_of("hybonet_plus"), graphs_of("euclidean_postnorm")], texts, **options)
 
 
+@pytest.mark.parametrize("name", ["score", "align", "encode"])
+def test_methods_that_need_torch_say_so(graphs_of, name):
+    model = hyptrans.load(graphs_of("hybonet_plus"), engine="onnx")
+    with pytest.raises(AttributeError, match=f"{name} needs torch: load the model without"):
+        getattr(model, name)
+    assert not hasattr(model, "no_such_method")
+
+
 def test_onnx_translation_needs_no_torch(graphs_of, texts):
     folder = graphs_of("hybonet_plus")
     command = [sys.executable, "-c", textwrap.dedent(WITHOUT_TORCH), "translate", str(folder)]

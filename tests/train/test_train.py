@@ -175,6 +175,7 @@ def test_a_larger_number_of_updates_continues_a_finished_run(data, trained, tmp_
     [
         (["--lr", "0.5"], "run.yaml says lr: 0.01, got 0.5"),
         (["--curvature", "2"], "run.yaml says curvature: None, got 2.0"),
+        (["--max-update", "11"], "--max-update 11 is below the 12 updates that"),
         (["--max-update", "0"], "argument --max-update: '0' is not a whole number above 0"),
         (["--label-smoothing", "1"], "--label-smoothing: 1 must be at least 0 and below 1"),
         (["--lr", "0"], "argument --lr: 0 must be above 0 and finite"),

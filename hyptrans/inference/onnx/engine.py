@@ -25,6 +25,9 @@ _MOST_BYTES = 4 << 30
 _LOCATION = b"location"
 """Bytes in every graph that reads numbers from other files, and in none that an export writes."""
 
+_OF_TORCH = ("score", "align", "encode")
+"""Methods of :class:`~hyptrans.inference.translator.Translator` that graphs cannot compute."""
+
 
 class Graphs:
     """The encoder and the decoding step of one model.
@@ -151,6 +154,10 @@ class OnnxTranslator(TextTranslator):
     def __repr__(self) -> str:
         source, target = self.languages
         return f"<OnnxTranslator from {source} to {target}: {self.architecture}>"
+
+    def __getattr__(self, name: str) -> Any:
+        needs_torch = f"{name} needs torch: load the model without engine='onnx'"
+        raise AttributeError(needs_torch if name in _OF_TORCH else name, name=name, obj=self)
 
     def _search(
         self, source: Array, longest: int, settings: Settings, prefix: Array
