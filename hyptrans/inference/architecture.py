@@ -242,9 +242,14 @@ def one_sentence() -> Iterator[None]:
     """Turn errors of options and parameters into a UserError; name options as in Python."""
     try:
         yield
+    # torch raises AssertionError for some sizes
     except (
-        *(ValueError, RuntimeError, LookupError, TypeError, OverflowError),
-        AssertionError,  # as torch raises for some sizes
+        ValueError,
+        RuntimeError,
+        LookupError,
+        TypeError,
+        OverflowError,
+        AssertionError,
     ) as error:
         lines = str(error).splitlines() or [type(error).__name__]
         reason = " ".join((lines[1] if len(lines) > 1 else lines[0]).split())

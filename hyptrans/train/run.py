@@ -4,7 +4,6 @@ The folder holds ``run.yaml`` (all settings), ``checkpoint-N`` (from which the r
 ``validated`` (parameters of the best and the last validations) and, at the end, ``model``.
 """
 
-import io
 import json
 import shutil
 import sys
@@ -14,13 +13,11 @@ from typing import Any
 
 import torch
 import transformers
-from torch import Tensor
-from transformers import PrinterCallback, TrainerCallback
+from transformers import PrinterCallback, TrainerState
 
 from hyptrans.data import manifest
 from hyptrans.data.indexed import IndexedSet
 from hyptrans.evaluation import scores
-from hyptrans.geometry import lorentz
 from hyptrans.inference.batches import by_length, padded
 from hyptrans.inference.contents import AVERAGED, Contents
 from hyptrans.inference.options import LENGTH_STEP, limits
@@ -28,14 +25,16 @@ from hyptrans.inference.options import Settings as SearchSettings
 from hyptrans.inference.search import search
 from hyptrans.inference.sharing import folder as model_folder
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import whole_file
 from hyptrans.train.batches import Pairs, collate
 from hyptrans.train.settings import SCHEDULES, Settings
 from hyptrans.train.trainer import Progress, TrainedModel, Trainer
+from hyptrans.train.validations import Validations
 from hyptrans.transformers import HyptransConfig, HyptransTokenizer
 
 BATCH_TOKENS = 4000
 """Source tokens translated at once."""
+STATE = "trainer_state.json"
+"""File of a checkpoint, written by the library."""
 
 
 class Run:
@@ -114,6 +113,12 @@ class Run:
         Returns:
             The logged losses per target token, base e.
         """
+        saved = self._saved()
+        if saved is not None:
+            self.kept.restore(saved)
+            # the library's loop would make one more update before it looks
+            if saved.global_step >= self.settings.max_update or self.kept.out_of_patience():
+                return _losses(saved)
         validation = self.pairs("valid")
         pad = self.words[0].pad()
         trainer = Trainer(
@@ -128,7 +133,11 @@ class Run:
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=newest(self.out))
-        return [line["loss"] for line in trainer.state.log_history if "loss" in line]
+        return _losses(trainer.state)
+
+    def _saved(self) -> TrainerState | None:
+        last = newest(self.out)
+        return TrainerState.load_from_json(f"{last}/{STATE}") if last else None
 
     def is_longer(self) -> bool:
         """Return whether these settings ask for more updates than those of the last save.
@@ -136,17 +145,15 @@ class Run:
         Raises:
             UserError: they ask for fewer than the run has already had.
         """
-        last = newest(self.out)
-        if last is None:
+        saved, wanted = self._saved(), self.settings.max_update
+        if saved is None:
             return False
-        state = json.loads((Path(last) / "trainer_state.json").read_text(encoding="utf-8"))
-        wanted, had = self.settings.max_update, int(state["global_step"])
-        if wanted < had:
+        if wanted < saved.global_step:
             raise UserError(
-                f"--max-update {wanted} is below the {had} updates that {self.out} has had: raise "
-                "it, or choose another --out"
+                f"--max-update {wanted} is below the {saved.global_step} updates that {self.out} "
+                "has had: raise it, or choose another --out"
             )
-        return wanted > int(state["max_steps"])
+        return bool(wanted > saved.max_steps)
 
     def _arguments(self) -> Any:
         chosen = self.settings
@@ -248,77 +255,8 @@ class Run:
         )
 
 
-class Validations(TrainerCallback):
-    """Validates at ends of epochs, keeps parameters, and stops what no longer improves.
-
-    Every process counts for itself, so that all of them stop together; only the first one writes.
-
-    Args:
-        folder: holds a file for the best and each of the last validations.
-        settings: settings of the training.
-
-    Attributes:
-        bleu: BLEU by number of updates.
-    """
-
-    def __init__(self, folder: Path, settings: Settings) -> None:
-        self.folder, self.settings = folder, settings
-        self.bleu: dict[int, float] = {}
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        # validations after the save from which the run resumes are repeated
-        scored = (line for line in state.log_history if "eval_bleu" in line)
-        self.bleu = {line["step"]: line["eval_bleu"] for line in scored}
-
-    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        since = state.global_step - max(self.bleu, default=0)
-        control.should_evaluate = since >= self.settings.validate_interval_updates
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        control.should_evaluate |= state.global_step == self.settings.max_update
-
-    def on_evaluate(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        self.bleu[state.global_step] = given["metrics"]["eval_bleu"]
-        if state.is_world_process_zero:
-            self.save(state.global_step, given["model"])
-        best = max(self.bleu, key=lambda updates: self.bleu[updates])
-        since = sum(updates > best for updates in self.bleu)
-        control.should_training_stop |= 0 < self.settings.patience <= since
-
-    def save(self, updates: int, model: torch.nn.Module) -> None:
-        """Save parameters; remove those that are neither the best nor among the last."""
-        buffer = io.BytesIO()
-        torch.save({name: one.cpu() for name, one in model.state_dict().items()}, buffer)
-        with whole_file(self._file(updates)) as file:
-            file.write(buffer.getbuffer())
-        for path in self.folder.glob("*.pt"):
-            if int(path.stem) not in {self.best(), *self.last()}:
-                path.unlink()
-
-    def best(self) -> int:
-        """Return the number of updates with the best BLEU, the first of equals."""
-        # a kill may have left a record without its file, which a later validation superseded
-        there = [updates for updates in self.bleu if self._file(updates).is_file()]
-        return max(there, key=lambda updates: self.bleu[updates])
-
-    def last(self) -> list[int]:
-        """Return the numbers of updates of the last validations."""
-        there = [updates for updates in self.bleu if self._file(updates).is_file()]
-        return there[-self.settings.keep_last_epochs :]
-
-    def mean(self, updates: Sequence[int], model: torch.nn.Module) -> dict[str, Tensor]:
-        """Return means of parameters, and centroids of points (HyboNet eq. 4), by name."""
-        files = [torch.load(self._file(n), weights_only=True) for n in updates]
-        found = {}
-        for name, parameter in model.state_dict(keep_vars=True).items():
-            total = torch.stack([one[name].double() for one in files]).mean(0)
-            manifold = getattr(parameter, "manifold", None)
-            total = total if manifold is None else lorentz.normalize(total, c=manifold.c)
-            found[name] = total.to(parameter.dtype)
-        return found
-
-    def _file(self, updates: int) -> Path:
-        return self.folder / f"{updates}.pt"
+def _losses(state: TrainerState) -> list[float]:
+    return [line["loss"] for line in state.log_history if "loss" in line]
 
 
 def newest(out: Path) -> str | None:
@@ -326,7 +264,7 @@ def newest(out: Path) -> str | None:
     found = sorted(out.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
     while found:
         try:
-            json.loads((found[-1] / "trainer_state.json").read_text(encoding="utf-8"))
+            json.loads((found[-1] / STATE).read_text(encoding="utf-8"))
             return str(found[-1])
         except (OSError, ValueError):
             shutil.rmtree(found.pop())

@@ -20,8 +20,9 @@ from transformers import TrainerControl, TrainerState
 import hyptrans
 from hyptrans.commands.cli import main
 from hyptrans.support import steps
-from hyptrans.train.run import Validations, newest
+from hyptrans.train.run import Run, newest
 from hyptrans.train.settings import Settings
+from hyptrans.train.validations import Validations
 from tests.train.conftest import TINY
 
 SETTINGS = ["--max-update", "12", "--max-tokens", "1600", "--save-interval-updates", "4"]
@@ -150,24 +151,24 @@ def test_a_finished_run_is_not_trained_again(data, trained):
     assert (out / "checkpoint-12" / "model.safetensors").stat().st_mtime_ns == before
 
 
-def test_a_larger_number_of_updates_continues_a_finished_run(data, trained, tmp_path):
-    out = tmp_path / "longer"
+def test_a_larger_number_of_updates_continues_a_finished_run(data, trained, tmp_path, monkeypatch):
+    out = tmp_path / "run"
     shutil.copytree(trained[0], out)
-    done = run([*words(data, out), "--max-update", "16"])
+    longer = [*words(data, out), "--max-update", "16"]
+    with monkeypatch.context() as stopped:
+        stopped.setattr(Run, "write", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+        assert run(longer).returncode != 0
+    kept = [(one / "model" / "model.safetensors").read_bytes() for one in (trained[0], out)]
+    assert kept[0] == kept[1]
+    # only the model is missing
+    done = run(longer)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "update 12: " not in done.stderr
-    assert "update 16: validation" in done.stderr
+    assert "update 16: " not in done.stderr
+    assert [one.name for one in out.glob("checkpoint-*")] == ["checkpoint-16"]
     assert "--max-update 16" in hyptrans.load(out / "model").facts["command"]
-    again = run([*words(data, out), "--max-update", "16"])
-    assert "update 16: " not in again.stderr
+    again = run(longer)
+    assert "is finished" in again.stderr
     assert again.stdout == done.stdout
-    # as a kill between the last save and the new model leaves it
-    shutil.rmtree(out / "model")
-    shutil.copytree(trained[0] / "model", out / "model")
-    (out / "longer").touch()
-    assert run([*words(data, out), "--max-update", "16"]).stdout == done.stdout
-    assert "--max-update 16" in hyptrans.load(out / "model").facts["command"]
-    assert not (out / "longer").exists()
 
 
 @pytest.mark.parametrize(

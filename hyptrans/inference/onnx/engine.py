@@ -156,8 +156,9 @@ class OnnxTranslator(TextTranslator):
         return f"<OnnxTranslator from {source} to {target}: {self.architecture}>"
 
     def __getattr__(self, name: str) -> Any:
-        needs_torch = f"{name} needs torch: load the model without engine='onnx'"
-        raise AttributeError(needs_torch if name in _OF_TORCH else name, name=name, obj=self)
+        if name in _OF_TORCH:
+            raise AttributeError(f"{name} needs torch: load the model without engine='onnx'")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _search(
         self, source: Array, longest: int, settings: Settings, prefix: Array

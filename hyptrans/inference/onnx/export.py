@@ -186,18 +186,14 @@ def _quantize(path: Path) -> None:
     A matrix has a scale and an offset for each column, a table of embeddings one of each.
     """
     quantization = require("onnxruntime.quantization", "onnx")
-    graph = onnx.load(path).graph
+    model = onnx.load(path)
     # onnxruntime computes no product with a stack of matrices that has a scale for each column
-    stacks = {one.name for one in graph.initializer if len(one.dims) > 2}
-    left_out = [node.name for node in graph.node if not stacks.isdisjoint(node.input)]
-    whole = path.with_suffix(".whole")
-    path.rename(whole)
+    stacks = {one.name for one in model.graph.initializer if len(one.dims) > 2}
     quantization.quantize_dynamic(
-        whole,
+        model,
         path,
         op_types_to_quantize=["MatMul", "Gemm", "Gather"],
-        nodes_to_exclude=left_out,
+        nodes_to_exclude=[one.name for one in model.graph.node if stacks & set(one.input)],
         per_channel=True,
         weight_type=quantization.QuantType.QUInt8,
     )
-    whole.unlink()

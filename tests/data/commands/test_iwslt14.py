@@ -7,7 +7,7 @@ import pytest
 
 from hyptrans.data.commands import named
 from hyptrans.data.sources.files import xml_segments
-from tests.data.conftest import error_of, make_sentences, manifest_of, tree, write
+from tests.data.conftest import error_of, make_sentences, manifest_of, needs_filter, tree, write
 
 COUNTS = {
     "TED.dev2010": 887,
@@ -154,6 +154,7 @@ def archive(tmp_path, original):
     return path
 
 
+@needs_filter
 def test_archive_and_unpacked_tree_give_the_same_data(tmp_path, run, original, archive):
     sources = {"raw": ["--raw", original], "archive": ["--archive", archive]}
     for name, words in sources.items():
@@ -164,6 +165,7 @@ def test_archive_and_unpacked_tree_give_the_same_data(tmp_path, run, original, a
     assert trees[0] == trees[1]
 
 
+@needs_filter
 def test_a_changed_archive_is_unpacked_again(tmp_path, run, original, archive, monkeypatch):
     out = tmp_path / "out"
     words = ["--archive", archive, "--out", out, *SMALL, "--keep-intermediate"]
@@ -179,6 +181,7 @@ def test_a_changed_archive_is_unpacked_again(tmp_path, run, original, archive, m
     assert "Q&A" in (out / "raw/test.en").read_text()
 
 
+@needs_filter
 def test_downloads_are_kept_and_unpacked(tmp_path, run, archive, monkeypatch):
     fetched = []
 
