@@ -155,8 +155,12 @@ def test_a_larger_number_of_updates_continues_a_finished_run(data, trained, tmp_
     out = tmp_path / "run"
     shutil.copytree(trained[0], out)
     longer = [*words(data, out), "--max-update", "16"]
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
     with monkeypatch.context() as stopped:
-        stopped.setattr(Run, "write", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+        stopped.setattr(Run, "write", interrupt)
         assert run(longer).returncode != 0
     kept = [(one / "model" / "model.safetensors").read_bytes() for one in (trained[0], out)]
     assert kept[0] == kept[1]
