@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hyptrans.support.errors import UserError, run_command
@@ -42,24 +42,34 @@ def main(argv: Sequence[str] | None = None) -> None:
 def sets(data: Path) -> exact.Sets:
     """Read all sets, and the part of the generalization set that serves to choose settings."""
     found = {name: examples(data, stem) for name, stem in FILES.items()}
+    return {**found, DEV: first_of_each_kind(found[GEN])}
+
+
+def first_of_each_kind(found: Sequence[exact.Example]) -> list[exact.Example]:
+    """Return the first ``PER_KIND`` examples of every kind."""
     seen: Counter[str] = Counter()
-    found[DEV] = []
-    for example in found[GEN]:
+    first: list[exact.Example] = []
+    for example in found:
         seen[example[2]] += 1
         if seen[example[2]] <= PER_KIND:
-            found[DEV].append(example)
-    return found
+            first.append(example)
+    return first
 
 
 def examples(data: Path, stem: str) -> list[exact.Example]:
-    """Read the sentences of a file with their logical forms and kinds.
+    """Read the sentences of a file, plain or gzipped, with their logical forms and kinds."""
+    path = options.plain_or_zipped(data / f"{stem}.tsv")
+    return parsed(read_lines(path), path)
+
+
+def parsed(lines: Iterable[str], path: Path) -> list[exact.Example]:
+    """Split the lines of a file into sentences, logical forms and kinds.
 
     Raises:
-        UserError: the file is missing or a line does not have these three parts.
+        UserError: a line does not have these three parts.
     """
-    path = options.plain_or_zipped(data / f"{stem}.tsv")
     found: list[exact.Example] = []
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(lines, start=1):
         parts = line.split("\t")
         if len(parts) != 3:
             raise UserError(f"{path}, line {number} is not sentence, form and kind between tabs")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from recipes.common.exact import MODELS, TWINS, Flags, Results, Training, score_in, size_flags
 from recipes.common.search import Search, search
+
+Key = TypeVar("Key")
 
 TEST, GEN, DEV = "test", "gen", "gen_dev"
 """In-distribution test set, generalization set, and the part of the latter for choosing rates."""
@@ -26,14 +29,14 @@ LONG: dict[str, Sequence[int]] = dict.fromkeys((*TWINS, "hybonet_plus"), range(1
 SPACE_SEEDS = (1, 2, 3)
 SETTING = "sinusoidal"
 """The setting of all models: the best one for a twin in the recorded trials of stage ``twin``."""
-_FLAGS: Flags = {
+FLAGS: Flags = {
     **size_flags(width=64, heads=4),
     **{"--optimizer": "adam", "--adam-betas": "(0.9, 0.999)", "--clip-norm": "1"},
     **{"--criterion": "cross_entropy", "--batch-size": "128"},
     **{"--dropout": "0.1", "--attention-dropout": "0", "--share-all-embeddings": None},
     **{"--lr-scheduler": "inverse_sqrt", "--warmup-updates": "300"},
 }
-_POSITIONS: Flags = {"--no-encoder-learned-pos": None, "--no-decoder-learned-pos": None}
+SINUSOIDAL: Flags = {"--no-encoder-learned-pos": None, "--no-decoder-learned-pos": None}
 _OF_TWINS: dict[str, Flags] = {
     "euclidean_prenorm": {
         "--arch": "transformer",
@@ -41,7 +44,7 @@ _OF_TWINS: dict[str, Flags] = {
     },
     "euclidean_postnorm": {"--arch": "transformer", "--layernorm-embedding": None},
 }
-"""Flags instead of ``_POSITIONS``: the recorded trainings of the twins use fairseq's own
+"""Flags instead of ``SINUSOIDAL``: the recorded trainings of the twins use fairseq's own
 architecture, which has sinusoidal positions."""
 _FIXED: Flags = {"--no-hypformer-learn-curvature": None}
 SPACES: dict[str, Flags] = {"fixed": _FIXED, "flat": {**_FIXED, "--curvature": "0.01"}}
@@ -52,8 +55,8 @@ def trainings(results: Results) -> list[Training]:
     """Return all trainings known so far; earlier results determine later trainings."""
     searches = {model: rates(results, model) for model in MODELS}
     trials = [trial for found in searches.values() for trial in found.trials]
-    finals = _seeded(searches, "final", FINAL_UPDATES, FINALS)
-    longer = _seeded(searches, "long", LONG_UPDATES, LONG)
+    finals = seeded(searches, "final", FINAL_UPDATES, FINALS)
+    longer = seeded(searches, "long", LONG_UPDATES, LONG)
     begun = searches["hybonet_plus"].best is not None
     spaces = [one for space in SPACES if begun for one in _in_space(results, space)]
     return [*trials, *finals, *longer, *spaces]
@@ -70,7 +73,7 @@ def finals(results: Results) -> Results:
 
 def rates(results: Results, model: str, space: str = "") -> Search[Training]:
     """Return the search for a model's rate, with learned curvatures or with those of ``space``."""
-    flags = {**_FLAGS, **_OF_TWINS.get(model, _POSITIONS), **SPACES.get(space, {})}
+    flags = {**FLAGS, **_OF_TWINS.get(model, SINUSOIDAL), **SPACES.get(space, {})}
     stage, setting = ("curvature", f"{SETTING}+{space}") if space else ("rates", SETTING)
 
     def trial(rate: float) -> Training:
@@ -79,17 +82,17 @@ def rates(results: Results, model: str, space: str = "") -> Search[Training]:
     return search(trial, RATES[:-1] if space else RATES, score_in(results, DEV))
 
 
-def _seeded(
-    searches: Mapping[str, Search[Training]],
+def seeded(
+    searches: Mapping[Key, Search[Training]],
     stage: str,
     updates: int,
-    seeds: Mapping[str, Sequence[int]],
+    seeds: Mapping[Key, Sequence[int]],
 ) -> list[Training]:
     """Return trainings at the best rates found, sorted by seed; open searches give none."""
     found = [
         replace(best, stage=stage, updates=updates, seed=seed, answers=(DEV, GEN, TEST))
-        for model, several in seeds.items()
-        if (best := searches[model].best) and not searches[model].is_open
+        for key, several in seeds.items()
+        if (best := searches[key].best) and not searches[key].is_open
         for seed in several
     ]
     return sorted(found, key=lambda training: training.seed)

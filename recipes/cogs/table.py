@@ -30,7 +30,7 @@ def table(lines: Results) -> str:
     """Write all results as Markdown."""
     trials = [line for line in lines if line["stage"] not in ("final", PUBLISHED)]
     parts = [means(lines), _kinds(lines)] if finals(lines) else []
-    parts += [spaces(lines), _trials(trials) if trials else ""]
+    parts += [spaces(lines), trials_of(trials) if trials else ""]
     return "\n\n".join(filter(None, parts)) or results.NOT_MEASURED
 
 
@@ -44,7 +44,7 @@ def _published(lines: Results) -> Results:
     return next((line["seeds"] for line in lines if line["name"] == PUBLISHED), [])
 
 
-def _twin(found: Results) -> str:
+def twin_of(found: Results) -> str:
     """Return the baseline Transformer that is better on the sentences that choose settings."""
     dev = by_model(found, dev=partial(right, subset=DEV))["dev"]
     trained = [model for model in TWINS if model in dev]
@@ -60,7 +60,7 @@ def means(lines: Results) -> str:
     whole, rest = "all of gen", "unread part"
     values = {"parameters": lambda line: line.get("parameters"), rest: unread}
     values |= {name: partial(right, subset=of) for name, of in ((whole, GEN), ("test", TEST))}
-    frame, twin = by_model(found, **values), _twin(found)
+    frame, twin = by_model(found, **values), twin_of(found)
     p = seeds.against(twin, frame[rest])
     least = seeds.at_least(seeds.floors(p, twin, frame[rest]))
     searches = [rates(lines, model) for model in frame.index]
@@ -87,7 +87,7 @@ def _kinds(lines: Results) -> str:
     found, published = finals(lines), _published(lines)
     kinds = {kind for line in found if line["exact"] for kind in line["exact"][GEN]} - {"all"}
     named = sorted(kind for kind in kinds if published and kind in published[0])
-    twin, rows = _twin(found), []
+    twin, rows = twin_of(found), []
     p: dict[str, float] = {}
     for kind in [*named, *sorted(kinds.difference(named))]:
         of = by_model(
@@ -134,7 +134,8 @@ def spaces(lines: Results) -> str:
     )
 
 
-def _trials(trials: Results) -> str:
+def trials_of(trials: Results) -> str:
+    """Write a row for each training that chose a setting or a rate."""
     keys = ["stage", "model", "setting", "rate", "updates", "seed"]
     frame = pd.DataFrame(trials)[keys]
     frame["valid perplexity"] = [x["curve"][-1][1] if x["curve"] else "diverged" for x in trials]

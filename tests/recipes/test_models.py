@@ -15,6 +15,7 @@ from recipes.cogs import plan
 from recipes.common import exact, results, settings
 from recipes.common.settings import FILE, read_models
 from recipes.scan import __main__ as scan
+from recipes.slog import __main__ as slog
 from recipes.study.table import chosen
 from recipes.trees import __main__ as trees
 from tests.models.conftest import task_of
@@ -201,12 +202,13 @@ def test_a_model_without_settings_is_an_error(recipe, names, message):
 
 
 @pytest.mark.parametrize("name", exact.MODELS)
-@pytest.mark.parametrize("recipe", ["cogs", "trees", "scan"])
+@pytest.mark.parametrize("recipe", ["cogs", "trees", "scan", *slog.SETTINGS])
 def test_fairseq_train_accepts_the_flags_of_exact_tasks(recipe, name):
     training = {
         "cogs": lambda: plan.rates([], name).trials[0],
         "trees": lambda: trees._training(name, "d16", 1e-2),
         "scan": lambda: scan._training(name, "length", 1e-3),
+        **{one: lambda one=one: slog.rates([], one, name).trials[0] for one in slog.SETTINGS},
     }[recipe]()
     run = exact.run_of(training, RECIPES)
     # candidates are registered already

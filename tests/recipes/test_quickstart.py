@@ -119,6 +119,7 @@ def test_error_names_a_missing_extra_before_any_work(tmp_path, monkeypatch, caps
         ("tatoeba_en_de", [], "--table is needed: deu-eng.zip"),
         ("cogs", [], "--data is needed"),
         ("scan", [], "--data is needed"),
+        ("slog", [], "--data is needed"),
         ("trees", ["--only", "nonsense"], "--only: no training is called nonsense; --list names"),
     ],
 )

@@ -1,0 +1,159 @@
+"""SLOG in variable-free form: do hyperbolic Transformers generalize to new structures?
+
+Reports exact match on the generalization set, overall and by kind of structure.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from zipfile import BadZipFile, ZipFile
+
+import pandas as pd
+
+from hyptrans.support.errors import UserError, run_command
+from hyptrans.support.lines import decoded
+from recipes.cogs.__main__ import examples, first_of_each_kind, parsed
+from recipes.cogs.plan import (
+    DEV,
+    FINAL_UPDATES,
+    FLAGS,
+    GEN,
+    RATES,
+    SINUSOIDAL,
+    TEST,
+    UPDATES,
+    seeded,
+)
+from recipes.cogs.table import trials_of, twin_of, unread
+from recipes.common import exact, options, results, seeds
+from recipes.common.exact import Flags, Results, Training, by_model, right, score_in
+from recipes.common.search import Search, search
+from recipes.common.table import markdown, rate
+
+HERE = Path(__file__).resolve().parent
+FOLDER = "slog_variable_free"
+FILES = {"train": "train", "valid": "dev", TEST: "test"}
+ARCHIVE, MEMBER = "generalization_sets.zip", "generalization_sets/gen_varfreeLF.tsv"
+PASSWORD = b"SLOG"
+"""Published in the authors' README; it keeps the sets out of texts that train language models."""
+MODELS = ("euclidean_prenorm", "euclidean_postnorm", "hybonet_plus")
+SETTINGS: dict[str, Flags] = {"sinusoidal": SINUSOIDAL}
+"""Flags by setting: how a model knows the order of the words."""
+SEEDS = (1, 2, 3, 4, 5)
+"""Seeds of final trainings."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run all unfinished trainings and write the tables."""
+    parser = options.recipe_parser(HERE, __doc__, "--data ~/slog_variable_free --out ~/slog")
+    contents = f"train, dev and test as .tsv or .tsv.gz, and {ARCHIVE}"
+    options.add_data(parser, contents, name=FOLDER)
+    args = parser.parse_args(argv)
+    if not args.list:
+        options.given(args.data, "SLOG in variable-free form", "bingzhilee/SLOG")
+    exact.experiment(HERE, args, trainings, lambda task: sets(args.data), table).run()
+
+
+def sets(data: Path) -> exact.Sets:
+    """Read all sets, and the part of the generalization set that serves to choose rates."""
+    gen = generalization(data / ARCHIVE)
+    found = {name: examples(data, stem) for name, stem in FILES.items()}
+    return {**found, GEN: gen, DEV: first_of_each_kind(gen)}
+
+
+def generalization(archive: Path) -> list[exact.Example]:
+    """Read the generalization set from its encrypted archive, in memory.
+
+    Raises:
+        UserError: the archive is missing or damaged, or is not SLOG's.
+    """
+    try:
+        with ZipFile(archive) as packed:
+            file = BytesIO(packed.read(MEMBER, pwd=PASSWORD))
+    # a missing member is a KeyError, a wrong password a RuntimeError
+    except (OSError, BadZipFile, KeyError, RuntimeError) as error:
+        raise UserError(f"{archive} cannot be read: {error}; download SLOG again") from error
+    return parsed(decoded(file, f"{archive}, {MEMBER}"), archive)
+
+
+def trainings(lines: Results) -> list[Training]:
+    """Return all trainings known so far, setting by setting; earlier results determine later."""
+    planned: list[Training] = []
+    for setting in SETTINGS:
+        searches = {model: rates(lines, setting, model) for model in MODELS}
+        planned += [trial for found in searches.values() for trial in found.trials]
+        planned += seeded(searches, "final", FINAL_UPDATES, dict.fromkeys(MODELS, SEEDS))
+    return planned
+
+
+def rates(lines: Results, setting: str, model: str) -> Search[Training]:
+    """Return the search for a model's rate in a setting."""
+    flags = {**FLAGS, **SETTINGS[setting]}
+
+    def trial(rate: float) -> Training:
+        return Training("rates", model, setting, rate, UPDATES, 1, flags, (DEV,))
+
+    return search(trial, RATES, score_in(lines, DEV))
+
+
+def finals(lines: Results, setting: str) -> Results:
+    """Return a setting's final trainings at the best rates so far."""
+    best = {model: rates(lines, setting, model).best for model in MODELS}
+    wanted = [("final", setting, model, one.rate) for model, one in best.items() if one]
+    keys = ("stage", "setting", "model", "rate")
+    return [line for line in lines if tuple(line.get(key) for key in keys) in wanted]
+
+
+def table(lines: Results) -> str:
+    """Write all results as Markdown."""
+    found = {setting: own for setting in SETTINGS if (own := finals(lines, setting))}
+    trials = [line for line in lines if line["stage"] == "rates"]
+    parts = [_means(lines, found), _kinds(found)] if found else []
+    return "\n\n".join([*parts, *([trials_of(trials)] if trials else [])]) or results.NOT_MEASURED
+
+
+def _means(lines: Results, found: dict[str, Results]) -> str:
+    frames: list[pd.DataFrame] = []
+    floors: list[float] = []
+    for setting, own in found.items():
+        of_sets = {"mean of kinds": GEN, "test": TEST}
+        values = {name: partial(right, subset=of) for name, of in of_sets.items()}
+        frame, twin = by_model(own, **values, **{"unread part": unread}), twin_of(own)
+        p = seeds.against(twin, frame["unread part"])
+        floors += seeds.floors(p, twin, frame["unread part"])
+        searches = [rates(lines, setting, model) for model in frame.index]
+        frame.insert(0, "rate", [rate(x.best.rate, x.is_open) for x in searches if x.best])
+        frame.insert(1, "seeds", frame["test"].map(len))
+        frames.append(frame.assign(p=pd.Series(p, dtype=float)).reset_index())
+        frames[-1].insert(0, "positions", setting)
+    shown = [line for own in found.values() for line in own]
+    return (
+        f"{markdown(pd.concat(frames), {'p': '.3f'}, texts=2)}\n\n"
+        f"Percent of exact matches after {FINAL_UPDATES:,} updates, mean ± standard deviation over "
+        "seeds; unread part: without the sentences that rates are chosen by; p: of the difference "
+        "there from the better Transformer with the same positions, by permutation of seeds, "
+        "two-sided, Holm's correction over the models with the same positions"
+        f"{seeds.at_least(floors)}; a rate in brackets: its search is open; "
+        f"{results.made_by(shown)}."
+    )
+
+
+def _kinds(found: dict[str, Results]) -> str:
+    scored = [line for own in found.values() for line in own if line["exact"]]
+    kinds = dict.fromkeys(kind for line in scored for kind in line["exact"][GEN])
+    rows = []
+    for kind in [kind for kind in kinds if kind != "all"]:
+        row: dict[str, object] = {"kind": kind}
+        for setting, own in found.items():
+            scores = by_model(own, kind=partial(right, subset=GEN, kind=kind))["kind"]
+            row |= {f"{model}, {setting}": scores[model] for model in scores.index}
+        rows.append(row)
+    return f"{markdown(pd.DataFrame(rows))}\n\nPercent of exact matches by kind, exploratory."
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))
