@@ -2,8 +2,8 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -36,7 +36,6 @@ class Plan:
         clean_subwords: rule for training and validation pairs after subwords, None to keep all.
         sets: functions that yield a set's pairs, the same at every call, by name: ``train``,
             ``valid`` (unless held out), ``test`` ...
-        before: steps that must run before the sets can be read: downloads and unpacking.
     """
 
     text: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
@@ -44,7 +43,6 @@ class Plan:
     held_out: int = 0
     clean_subwords: CleanRule | None = None
     sets: Mapping[str, Callable[[], Pairs]] = field(default_factory=dict)
-    before: Sequence[Step] = ()
 
 
 class Stages:
@@ -89,8 +87,6 @@ class Stages:
 
     def steps(self) -> Iterator[Step]:
         """Yield all steps in order."""
-        for step in self.plan.before:
-            yield replace(step, settings=self._step.keywords["settings"])
         for name in self.plan.sets:
             yield self._step(f"read {name}", self._now[name], partial(self._read, name))
             if flags := self.plan.text.get(name):

@@ -6,14 +6,14 @@ Only ``\n`` ends a line.
 import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import open_maybe_gzip, whole_file
 
 LONGEST_LINE = 4 << 20
 """Most bytes of a line: as many as in a book, yet few enough to hold many times in memory."""
-MOST_TIMES = 100
+_MOST_TIMES = 100
 """Largest ratio of unpacked to packed bytes; corpora have 3 to 6, small-grammar SCAN has 41."""
 _NO_QUESTION = 8 << 20
 """Unpacked bytes below which any ratio passes."""
@@ -47,7 +47,7 @@ def read_lines(path: Path, *, may_be_empty: bool = False) -> Iterator[str]:
 
 
 def decoded(
-    file: BinaryIO, where: object, *, most: float = math.inf, lines: float = math.inf
+    file: IO[bytes], where: object, *, most: float = math.inf, lines: float = math.inf
 ) -> Iterator[str]:
     """Yield the lines of a stream of UTF-8, as :func:`read_lines`.
 
@@ -76,29 +76,14 @@ def decoded(
                 f"{where}, line {number} has more than {LONGEST_LINE:,} bytes, as no sentence "
                 "has; break it into lines"
             )
-        yield decode(line.removeprefix(_BOM) if number == 1 else line, where, number)
-
-
-def decode(data: bytes, where: object, number: int | None = None) -> str:
-    """Decode UTF-8 strictly.
-
-    Args:
-        data: the bytes.
-        where: the file or a description of the source, for the message.
-        number: number of the line, from 1, unless ``where`` includes it.
-
-    Raises:
-        UserError: there are other bytes; the message says where the first is.
-    """
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        # built only here, as this takes longer than decoding a line
-        line = "" if number is None else f", line {number}"
-        raise UserError(
-            f"{where}{line}: byte 0x{data[error.start]:02x} at position {error.start + 1} is not "
-            "UTF-8; convert the file to UTF-8"
-        ) from error
+        line = line.removeprefix(_BOM) if number == 1 else line
+        try:
+            yield line.decode()
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{where}, line {number}: byte 0x{line[error.start]:02x} at position "
+                f"{error.start + 1} is not UTF-8; convert the file to UTF-8"
+            ) from error
 
 
 def write_lines(lines: Iterable[str], path: Path) -> int:
@@ -111,9 +96,9 @@ def write_lines(lines: Iterable[str], path: Path) -> int:
     return count
 
 
-def most_by_ratio(packed: int, times: int = MOST_TIMES) -> int:
+def most_by_ratio(packed: int) -> int:
     """Return how many bytes ``packed`` bytes may unpack to."""
-    return max(_NO_QUESTION, times * packed)
+    return max(_NO_QUESTION, _MOST_TIMES * packed)
 
 
 def most_lines(packed: int) -> int:

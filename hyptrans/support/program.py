@@ -4,7 +4,7 @@ import argparse
 import os
 import pkgutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,16 +19,16 @@ milliseconds, so that work on all cores gets many times slower as soon as anothe
 
 @dataclass(frozen=True)
 class Command:
-    """A command's module, which defines ``main``, and its help.
+    """What defines ``main`` of a command, and its help.
 
     Attributes:
-        module: name of the module.
+        module: name of the module, or ``module:OBJECT``.
         about: what the command does.
         example: its name and some options.
         stopped: what a stop, by Ctrl-C or a full disk, means for the next run; empty if that
             starts anew.
         options: ``module:function`` that adds the options, from a module that is faster to import
-            than the command's own; by default ``add_arguments`` of the command's module.
+            than the command's own; by default ``add_arguments`` beside ``main``.
         by_words: whether this function also takes the typed words, on which the options depend,
             and returns those to parse.
     """
@@ -82,7 +82,8 @@ class Program:
         """Return a command's parser and the words to parse; ``words`` may decide its options."""
         command = self.commands[name]
         parser = self._parser(f"{self.name} {name}", command.about, ["example:", command.example])
-        add_arguments = _imported(command.options or f"{command.module}:add_arguments")
+        options = command.options
+        add_arguments = _imported(options) if options else _imported(command.module).add_arguments
         if command.by_words:
             return parser, add_arguments(parser, words)
         add_arguments(parser)
@@ -94,7 +95,7 @@ class Program:
         parser, given = self.parser(words[0], words[1:])
         args = parser.parse_args(given)
         try:
-            _imported(f"{self.commands[words[0]].module}:main")(args)
+            _imported(self.commands[words[0]].module).main(args)
             sys.stdout.flush()
         except BrokenPipeError:
             # the reader, such as head, needs no more
@@ -123,11 +124,10 @@ class Program:
         )
 
 
-def _imported(name: str) -> Callable[..., Any]:
-    """Import an object of a module quietly: fairseq logs at import what it lacks."""
+def _imported(name: str) -> Any:
+    """Import a module or its object quietly: fairseq logs at import what it lacks."""
     with quiet():
-        found: Callable[..., Any] = pkgutil.resolve_name(name)
-    return found
+        return pkgutil.resolve_name(name)
 
 
 def _close_output() -> None:

@@ -3,7 +3,6 @@ import json
 import random
 import re
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -14,10 +13,6 @@ from hyptrans.data.indexed import IndexedSet
 from tests.real_data import real_data
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-needs_filter = pytest.mark.skipif(
-    not hasattr(tarfile, "data_filter"),
-    reason="archives are refused by Python before 3.10.12 and 3.11.4",
-)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hyptrans.data import indexed
-from tests.data.commands.test_iwslt14 import corpus as iwslt_tree
+from tests.data.commands.test_named import iwslt_tree
 from tests.data.conftest import error_of, tree
 
 RAW = ["--raw-text", "--vocab-size", "150", "--workers", "1"]

@@ -16,7 +16,6 @@ CLASSES = {
     "model folders": (folders.folders, 40),
     "sizes of model folders": (folders.sizes, 12),
     "dictionaries": (dictionaries.dictionaries, 16),
-    "archives": (archives.archives, 28),
     "tables in zip files": (archives.tables, 6),
     "markup": (archives.markup, 17),
     "gzipped texts": (texts.texts, 22),

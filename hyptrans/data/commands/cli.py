@@ -19,17 +19,16 @@ PROGRAM = Program(
             stopped=_STOPPED,
         ),
         "iwslt14": Command(
-            "hyptrans.data.commands.iwslt14",
-            "IWSLT'14 German-English (default: de to en) from the archive, the unpacked tree or a "
-            "download",
-            "iwslt14 --archive de-en.tgz --out data/iwslt14",
+            "hyptrans.data.commands.named:IWSLT14",
+            "IWSLT'14 German-English (default: de to en) from the unpacked archive",
+            "iwslt14 --raw de-en --out data/iwslt14",
             stopped=_STOPPED,
         ),
         "wmt14": Command(
-            "hyptrans.data.commands.wmt14",
-            "WMT'14 English-German (default: en to de) from archives, the unpacked files or "
-            "downloads;\nnewstest2014 is test, newstest2013 is test1",
-            "wmt14 --out data/wmt14 --joined-dictionary",
+            "hyptrans.data.commands.named:WMT14",
+            "WMT'14 English-German (default: en to de) from the unpacked archives;\nnewstest2014 "
+            "is test, newstest2013 is test1",
+            "wmt14 --raw wmt14 --out data/wmt14 --joined-dictionary",
             stopped=_STOPPED,
         ),
         "toy": Command(

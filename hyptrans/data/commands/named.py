@@ -1,36 +1,31 @@
-"""Named data sets: the command knows their files, and finds them wherever they lie."""
+"""``hyptrans prepare iwslt14`` and ``wmt14``, by the steps of fairseq's shell scripts."""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from hyptrans.data.commands.options import add_shared_arguments, check
-from hyptrans.data.pipeline import WORK, prepare
-from hyptrans.data.sources.archive import unpack
-from hyptrans.data.sources.download import download
+from hyptrans.data.corpus import CleanRule
+from hyptrans.data.pipeline import prepare
 from hyptrans.data.sources.files import locate, parallel_files
 from hyptrans.data.stages import Plan
-from hyptrans.support.files import sha256
-from hyptrans.support.steps import Step
 
 
 @dataclass(frozen=True)
 class Named:
-    """A named data set.
+    """A data set whose files the command knows.
 
     Attributes:
-        name: its command's name.
         languages: its default source and target; the other direction works too.
         sizes: default vocabulary size by kind of subwords.
-        urls: what to download by default.
+        urls: where its archives are.
         files: for each set, the name of the reader and the names of the files, in which ``{lang}``
             stands for the language and ``{side}`` for src or ref.
         plan: what happens to its sets, unless the text stays raw.
     """
 
-    name: str
     languages: tuple[str, str]
     sizes: Mapping[str, int]
     urls: Sequence[str]
@@ -41,55 +36,36 @@ class Named:
         """Add the options that all named data sets have."""
         add_shared_arguments(parser, self.sizes, self.languages)
         listed = "\n".join(f"  {url}" for url in self.urls)
-        parser.epilog = f"{parser.epilog}\n\ndownloaded when no source is given:\n{listed}"
-        source = parser.add_mutually_exclusive_group()
-        about = "archive to unpack (several times)"
-        source.add_argument(
-            "--archive", type=Path, metavar="FILE", action="append", default=[], help=about
-        )
-        about = "folder with the unpacked files, plain or gzipped"
-        source.add_argument("--raw", type=Path, metavar="DIR", help=about)
+        parser.epilog = f"{parser.epilog}\n\ndownload and unpack into DIR before:\n{listed}"
+        about = "folder with the unpacked archives; files may be gzipped"
+        parser.add_argument("--raw", type=Path, metavar="DIR", required=True, help=about)
 
-    def prepare(self, args: argparse.Namespace) -> None:
+    def main(self, args: argparse.Namespace) -> None:
         """Prepare the data set.
 
         Raises:
             UserError: options are wrong; one sentence lists all problems.
         """
-        check(args, self.name, self.sizes, list(self._problems(args)))
+        check(args, self.sizes, list(self._problems(args)))
         sides = (("src", args.source_lang), ("ref", args.target_lang))
-        files = {
-            name: [[stem.format(side=side, lang=lang) for side, lang in sides] for stem in stems]
-            for name, (_, stems) in self.files.items()
+        names = {
+            one: [[stem.format(side=side, lang=lang) for side, lang in sides] for stem in stems]
+            for one, (_, stems) in self.files.items()
         }
-        names = [name for pairs in files.values() for pair in pairs for name in pair]
-        if args.raw:
-            # archives unpack into subfolders
-            folders = [args.raw, *sorted(path for path in args.raw.iterdir() if path.is_dir())]
-            inputs, before = list(locate(folders, names).values()), []
-        else:
-            inputs, before = args.archive, list(self._unpacking(args, names))
-            folders = [step.outputs[0] for step in before if step.name.startswith("unpack ")]
+        # archives unpack into subfolders
+        folders = [args.raw, *sorted(path for path in args.raw.iterdir() if path.is_dir())]
+        every = [name for pairs in names.values() for pair in pairs for name in pair]
+        found = locate(folders, every)
         sets = {
-            name: partial(
-                parallel_files, self.files[name][0], pairs, lambda one: locate(folders, names)[one]
+            one: partial(
+                parallel_files,
+                self.files[one][0],
+                [[found[name] for name in pair] for pair in pairs],
             )
-            for name, pairs in files.items()
+            for one, pairs in names.items()
         }
         text = {} if args.raw_text else self.plan.text
-        prepare(args, inputs, lambda: replace(self.plan, sets=sets, before=before, text=text))
-
-    def _unpacking(self, args: argparse.Namespace, names: Sequence[str]) -> Iterator[Step]:
-        """Yield steps that download archives, if none is given, and extract their files."""
-        archives = list(args.archive)
-        for url in self.urls if not archives else ():
-            path = args.out / "downloads" / PurePosixPath(url).name
-            archives.append(path)
-            if not path.exists():
-                yield Step(f"download {path.name}", [path], partial(download, url, path))
-        for number, path in enumerate(archives):
-            folder = args.out / WORK / "unpacked" / f"{number} {path.name}"
-            yield Step(f"unpack {path.name}", [folder], partial(_unpack, path, names, folder))
+        prepare(args, found.values(), lambda: replace(self.plan, sets=sets, text=text))
 
     def _problems(self, args: argparse.Namespace) -> Iterator[str]:
         """Fill in missing languages, and yield what is wrong: only the default pair is known."""
@@ -102,12 +78,64 @@ class Named:
                 f"unknown language pair {args.source_lang}-{args.target_lang}: this data set has "
                 f"{source}-{target} and {target}-{source}"
             )
-        for path in args.archive:
-            if not path.is_file():
-                yield f"--archive {path} is not a file"
-        if args.raw and not args.raw.is_dir():
+        if not args.raw.is_dir():
             yield f"--raw {args.raw} is not a folder"
 
 
-def _unpack(path: Path, names: Sequence[str], folder: Path) -> dict[str, object]:
-    return {"sha256": sha256(path), **unpack(path, names, folder)}
+_OF_IWSLT = {"tokenize": True, "lowercase": True}
+IWSLT14 = Named(
+    languages=("de", "en"),
+    sizes={"subword-nmt": 10000, "sentencepiece": 10000},
+    urls=("https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz",),
+    files={
+        "train": ("tags", ["train.tags.de-en.{lang}"]),
+        # in the order in which fairseq's script joins them into one test set
+        "test": (
+            "xml",
+            [
+                *("IWSLT14.TED.dev2010.de-en.{lang}.xml", "IWSLT14.TEDX.dev2012.de-en.{lang}.xml"),
+                *(f"IWSLT14.TED.tst{year}.de-en.{{lang}}.xml" for year in (2010, 2011, 2012)),
+            ],
+        ),
+    },
+    plan=Plan(
+        # the XML reader decodes entities; the script's line tools do not
+        text={
+            "train": _OF_IWSLT,
+            "test": {"xml_escape": True, "straight_apostrophe": True, **_OF_IWSLT},
+        },
+        clean_text=CleanRule(maximum=175, ratio=1.5),
+        held_out=23,
+    ),
+)
+# as in the script: punctuation is normalized in the training text only, the SGML sets get straight
+# apostrophes and the same tokenization, and every 100th training pair is validation data
+_OF_WMT = {"tokenize": True, "aggressive": True}
+_SGML = {"straight_apostrophe": True, **_OF_WMT}
+WMT14 = Named(
+    languages=("en", "de"),
+    sizes={"subword-nmt": 40000, "sentencepiece": 32000},
+    urls=(
+        "https://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz",
+        "https://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz",
+        "https://data.statmt.org/wmt17/translation-task/training-parallel-nc-v12.tgz",
+        "https://data.statmt.org/wmt17/translation-task/dev.tgz",
+        "https://www.statmt.org/wmt14/test-full.tgz",
+    ),
+    files={
+        "train": (
+            "plain",
+            [
+                f"{name}.de-en.{{lang}}"
+                for name in ("europarl-v7", "commoncrawl", "news-commentary-v12")
+            ],
+        ),
+        "test": ("sgml", ["newstest2014-deen-{side}.{lang}.sgm"]),
+        "test1": ("sgml", ["newstest2013-{side}.{lang}.sgm"]),
+    },
+    plan=Plan(
+        text={"train": {"normalize": True, **_OF_WMT}, "test": _SGML, "test1": _SGML},
+        held_out=100,
+        clean_subwords=CleanRule(maximum=250, ratio=1.5),
+    ),
+)

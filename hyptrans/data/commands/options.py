@@ -10,7 +10,7 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.flags import add_out, add_overwrite, positive
 
 # options that change no byte of the output; the manifest leaves them out
-_WITHOUT_EFFECT = ("out", "workers", "overwrite", "keep_intermediate")
+_WITHOUT_EFFECT = ("command", "out", "workers", "overwrite", "keep_intermediate")
 _LANGUAGE = re.compile(r"[A-Za-z][A-Za-z0-9_]*(-[A-Za-z0-9]+)*")
 
 
@@ -26,6 +26,7 @@ def add_shared_arguments(
     """
     shown = ", ".join(f"{size} for {kind}" for kind, size in sizes.items() if size)
     add = parser.add_argument
+    parser.set_defaults(command=parser.prog.rpartition(" ")[2])
     add_out(parser, "folder to write (required)", folder=True, required=True)
     for side, what, language in zip(("source", "target"), ("from", "to"), languages, strict=True):
         about = f"language translated {what} (default: {language})"
@@ -55,16 +56,13 @@ def _language(text: str) -> str:
     return text.replace("-", "_")
 
 
-def check(
-    args: argparse.Namespace, name: str, sizes: Mapping[str, int], problems: Sequence[str]
-) -> None:
+def check(args: argparse.Namespace, sizes: Mapping[str, int], problems: Sequence[str]) -> None:
     """Check the shared options and fill in their defaults.
 
-    ``args`` also receives ``command``: its name and the options that change the output, as typed.
+    ``args.command`` becomes the command's name and the options that change the output, as typed.
 
     Args:
         args: the parsed options.
-        name: the command's name.
         sizes: as for :func:`add_shared_arguments`.
         problems: those found before, a sentence each.
 
@@ -72,7 +70,7 @@ def check(
         UserError: there are problems; one sentence lists them all.
     """
     found = list(problems)
-    command = [name, *_words(args)]
+    command = [args.command, *_words(args)]
     args.bpe = args.bpe or ("sentencepiece" if args.raw_text else "subword-nmt")
     if args.bpe == WORDS and args.vocab_size is not None:
         found.append(f"--vocab-size goes with subwords, not with --bpe {WORDS}")

@@ -24,7 +24,7 @@ _CODE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]+)*")
 _NO_CODES = ("txt", "text", "tsv", "csv", "raw", "src", "tgt", "ref", "out", "tok", "bpe", "spm")
 """Endings that look like languages but name the file's content or side."""
 
-Given = Mapping[str, list[list[str]]]
+Given = Mapping[str, list[list[Path]]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         need = "optional" if name == "test" else "required without --hub"
         about = f"files of the {name} set ({need}; {more})"
         pair = ("SOURCE", "TARGET")
-        add(f"--{name}", nargs=2, action="append", default=[], metavar=pair, help=about)
+        add(f"--{name}", nargs=2, type=Path, action="append", default=[], metavar=pair, help=about)
     about = "data set for the datasets library, with splits train, validation and test; texts are "
     about += "in a column for each language, or in one column translation"
     add("--hub", metavar="NAME_OR_PATH", help=about)
@@ -56,8 +56,8 @@ def main(args: argparse.Namespace) -> None:
     """
     given: Given = {name: getattr(args, name) for name in _SETS}
     words = args.bpe == WORDS
-    check(args, "text", _SIZES, [*_wrong_languages(args, given), *_wrong_options(args, given)])
-    files = [Path(path) for pairs in given.values() for pair in pairs for path in pair]
+    check(args, _SIZES, [*_wrong_languages(args, given), *_wrong_options(args, given)])
+    files = [path for pairs in given.values() for pair in pairs for path in pair]
     if args.hub and Path(args.hub).exists():
         files = [Path(args.hub)]
 
@@ -98,7 +98,7 @@ def _wrong_options(args: argparse.Namespace, given: Given) -> Iterator[str]:
             yield f"--{name} SOURCE TARGET is required, or --hub NAME"
     for name, pairs in given.items():
         for path in (path for pair in pairs for path in pair):
-            if not Path(path).is_file():
+            if not path.is_file():
                 yield f"--{name}: {path} is not a file"
 
 
@@ -111,7 +111,7 @@ def _wrong_languages(args: argparse.Namespace, given: Given) -> Iterator[str]:
         args.source_lang = args.source_lang or source
         args.target_lang = args.target_lang or target
     if not (args.source_lang and args.target_lang):
-        why = f"as {' and '.join(first)} do not end in a language each"
+        why = f"as {' and '.join(map(str, first))} do not end in a language each"
         why = why if first else "as no --train file ends in a language"
         yield f"--source-lang and --target-lang are required, {why}"
         return
@@ -122,8 +122,8 @@ def _wrong_languages(args: argparse.Namespace, given: Given) -> Iterator[str]:
                 yield f"--{name}: {pair[0]} comes first but ends in the target language"
 
 
-def _ending(name: str) -> str:
+def _ending(file: Path) -> str:
     """Return the language that a file name ends in, as ``--source-lang`` has it, else ""."""
-    ending = Path(name.removesuffix(".gz")).suffix[1:]
+    ending = Path(file.name.removesuffix(".gz")).suffix[1:]
     is_code = _CODE.fullmatch(ending) and ending.lower() not in _NO_CODES
     return ending.replace("-", "_") if is_code else ""

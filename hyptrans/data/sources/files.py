@@ -60,18 +60,14 @@ READERS: dict[str, Callable[[Path], Iterator[str]]] = {
 }
 
 
-def parallel_files(
-    kind: str, pairs: Sequence[Sequence[str]], find: Callable[[str], Path] = Path
-) -> Pairs:
+def parallel_files(kind: str, pairs: Sequence[Sequence[Path]]) -> Pairs:
     """Yield the pairs of lines of one or several pairs of files, read one after another.
 
     Args:
         kind: name of the reader of each file, one of ``READERS``.
-        pairs: the names of the files, source and target.
-        find: returns where a file is at the time of reading.
+        pairs: the files, source and target.
     """
-    for pair in pairs:
-        source, target = map(find, pair)
+    for source, target in pairs:
         yield from read_pairs(READERS[kind](source), READERS[kind](target), source, target)
 
 

@@ -4,20 +4,16 @@ Made for the Tatoeba pairs of manythings.org (``deu.txt``: English, tab, German,
 a tab and the authors), in which sentences of both sides have many translations.
 """
 
-import io
 import random
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from hyptrans.data.sources.archive import most_bytes
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import read_bytes
-from hyptrans.support.lines import decode, read_lines, write_lines
+from hyptrans.support.lines import decoded, most_by_ratio, read_lines, write_lines
 
 SETS = ("train", "valid", "test")
 Pair = tuple[str, str]
-_MOST_BYTES = 1 << 30
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """With other methods, zipfile unpacks any size at once."""
 
@@ -29,33 +25,30 @@ def read_table(path: Path, member: str = "deu.txt") -> Iterator[Pair]:
         UserError: the archive is damaged, encrypted or too large, lacks ``member`` or compresses it
             by another method, or a line has fewer than two columns.
     """
-    try:
-        zipped = zipfile.is_zipfile(path)
-        content = _member(path, member) if zipped else read_bytes(path, _MOST_BYTES)
-    # zipfile raises many kinds of errors for damaged, encrypted or unknown content
-    except Exception as error:
-        raise UserError(
-            f"{path} has no {member} that can be read ({error}); unpack it and name the text"
-        ) from error
-    if not content:
-        raise UserError(f"{path} is empty")
-    for number, line in enumerate(io.BytesIO(content.removeprefix(b"\xef\xbb\xbf")), start=1):
-        columns = decode(line.rstrip(b"\r\n"), path, number).split("\t")
+    zipped = path.is_file() and zipfile.is_zipfile(path)
+    for number, line in enumerate(_lines(path, member) if zipped else read_lines(path), start=1):
+        columns = line.split("\t")
         if len(columns) < 2:
             raise UserError(f"{path}, line {number} has no tab between two sentences")
         yield columns[0], columns[1]
 
 
-def _member(path: Path, member: str) -> bytes:
-    """Return the content of an archive's member; its name cannot do harm, as no file is written."""
-    with zipfile.ZipFile(path) as archive:
-        found = archive.getinfo(member)
-        # both sizes may be false: the file's size bounds the packed one, and the read the unpacked
-        packed = min(found.compress_size, path.stat().st_size)
-        if found.compress_type not in _METHODS or found.file_size > most_bytes(packed):
-            raise ValueError("it is packed by another method, or suspiciously large unpacked")
-        with archive.open(found) as opened:
-            return opened.read(found.file_size)
+def _lines(path: Path, member: str) -> Iterator[str]:
+    """Yield the lines of an archive's member, which no false size makes large in memory."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            found = archive.getinfo(member)
+            if found.compress_type not in _METHODS:
+                raise ValueError("it is packed by another method")
+            with archive.open(found) as opened:
+                yield from decoded(opened, path, most=most_by_ratio(path.stat().st_size))
+    except UserError:
+        raise
+    # zipfile raises many kinds of errors for damaged, encrypted or unknown content
+    except Exception as error:
+        raise UserError(
+            f"{path} has no {member} that can be read ({error}); unpack it and name the text"
+        ) from error
 
 
 def split(rows: Iterable[Pair], *, held_out: int, seed: int) -> tuple[dict[str, list[Pair]], int]:

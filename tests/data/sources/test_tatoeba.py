@@ -93,53 +93,37 @@ def zipped(content, method=zipfile.ZIP_DEFLATED):
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", method) as archive:
         archive.writestr("deu.txt", content)
-    return bytearray(file.getvalue())
+    return file.getvalue()
 
 
-@pytest.mark.parametrize(
-    "name", ["no file", "another member", "a place", "deflated bytes", "a name"]
-)
-def test_an_unreadable_zip_gives_a_one_sentence_error(tmp_path, name):
-    data = zipped(b"".join(b"%d\t%d\n" % (i, i * i) for i in range(300)))
-    if name == "another member":
-        data = data.replace(b"deu.txt", b"fra.txt")
-    elif name == "a place":
-        # where the list begins, 16 bytes into the end of the archive
-        start = data.index(b"PK\5\6") + 16
-        data[start : start + 4] = b"\xff\xff\xff\x7f"
-    elif name == "deflated bytes":
-        data[60:90] = b"\xff" * 30
-    elif name == "a name":
-        data[data.index(CENTRAL) + 9] |= 8
-        data[data.index(CENTRAL) + 46] = 0xFF
+DAMAGES = {
+    "another member": lambda data: data.replace(b"deu.txt", b"fra.txt"),
+    "deflated bytes": lambda data: data[:60] + b"\xff" * 30 + data[90:],
+    "a bomb": lambda _: zipped((b"a\t" + bytes(1 << 20) + b"\n") * 100),
+    "an unpacked size": lambda data: changed(data, 24, b"\0\1\0\0"),
+    "a name": lambda data: changed(changed(data, 9, b"\x08"), 46, b"\xff"),
+    "bzip2": lambda _: zipped(b"a\tb\n", zipfile.ZIP_BZIP2),
+    "lzma": lambda _: zipped(b"a\tb\n", zipfile.ZIP_LZMA),
+}
+
+
+def changed(data, place, new):
+    """The same zip file with other bytes in the member's central header."""
+    start = data.index(CENTRAL) + place
+    return data[:start] + new + data[start + len(new) :]
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_an_unreadable_zip_is_refused_before_it_fills_memory(tmp_path, name):
+    data = zipped((b"a\t" + bytes(1 << 19) + b"\n") * 10)
     path = tmp_path / "deu.zip"
-    if name != "no file":
-        path.write_bytes(data)
-    with pytest.raises(UserError, match=r"deu\.zip has no deu\.txt that can be read"):
-        list(read_table(path))
-
-
-@pytest.mark.parametrize("lie", ["unpacked", "packed"])
-def test_a_zip_with_a_false_size_does_not_fill_memory(tmp_path, lie):
-    data = zipped((b"a\t" + bytes(1 << 20) + b"\n") * 100)
-    start = data.index(CENTRAL) + (24 if lie == "unpacked" else 20)
-    data[start : start + 4] = b"\0\1\0\0" if lie == "unpacked" else b"\0\0\0\x70"
-    path = tmp_path / "deu.zip"
-    path.write_bytes(data)
+    path.write_bytes(DAMAGES[name](data))
     tracemalloc.start()
-    with pytest.raises(UserError, match="that can be read"):
+    with pytest.raises(UserError, match=r"deu\.zip (has no deu\.txt that can be read|is refused)"):
         list(read_table(path))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 20 << 20
-
-
-@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_compression_methods_without_a_size_limit_are_refused(tmp_path, method):
-    path = tmp_path / "deu.zip"
-    path.write_bytes(zipped(b"a\tb\n", method))
-    with pytest.raises(UserError, match="packed by another method"):
-        list(read_table(path))
 
 
 def test_real_table_has_the_known_counts(data):
@@ -152,7 +136,7 @@ def test_real_table_has_the_known_counts(data):
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["--table", "nowhere.zip"], "nowhere.zip has no deu.txt that can be read"),
+        (["--table", "nowhere.zip"], "nowhere.zip does not exist"),
         (["--held-out", "0", "--table", "x"], "--held-out: '0' is not a whole number above 0"),
         (["--table", "deu.txt", "--held-out", "1", "--bpe", "no"], "argument --bpe: invalid"),
     ],
