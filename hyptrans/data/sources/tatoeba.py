@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.lines import decoded, most_by_ratio, read_lines, write_lines
+from hyptrans.support.lines import decoded, most_by_ratio, most_lines, read_lines, write_lines
 
 SETS = ("train", "valid", "test")
 Pair = tuple[str, str]
@@ -37,11 +37,12 @@ def _lines(path: Path, member: str) -> Iterator[str]:
     """Yield the lines of an archive's member, which no false size makes large in memory."""
     try:
         with zipfile.ZipFile(path) as archive:
-            found = archive.getinfo(member)
-            if found.compress_type not in _METHODS:
-                raise ValueError("it is packed by another method")
+            found, packed = archive.getinfo(member), path.stat().st_size
+            most = most_by_ratio(packed)
+            if found.compress_type not in _METHODS or found.file_size > most:
+                raise ValueError("it is packed by another method, or suspiciously large unpacked")
             with archive.open(found) as opened:
-                yield from decoded(opened, path, most=most_by_ratio(path.stat().st_size))
+                yield from decoded(opened, path, most=most, lines=most_lines(packed))
     except UserError:
         raise
     # zipfile raises many kinds of errors for damaged, encrypted or unknown content
