@@ -51,11 +51,11 @@ def test_every_picture_of_a_page_is_there(page):
     assert [one for one in local if not (page.parent / one).is_file()] == []
 
 
-@pytest.mark.parametrize("theme", ["cover", "cover-dark"])
-def test_cover_picture_shows_every_final_cogs_training(theme):
+@pytest.mark.parametrize("name", ["cover", "cover-dark", "cover-narrow", "cover-narrow-dark"])
+def test_cover_picture_shows_every_final_cogs_training(name):
     records = [json.loads(line) for line in (ROOT / RECORDS).read_text().splitlines()]
     finals = [line for line in records if line["stage"] == "final" and line["exact"]]
-    drawn = (ROOT / "docs" / "pictures" / f"{theme}.svg").read_text(encoding="utf-8")
+    drawn = (ROOT / "docs" / "pictures" / f"{name}.svg").read_text(encoding="utf-8")
     assert {line["model"] for line in finals} <= set(re.findall(r">([a-z_]+)</text>", drawn))
     words = 6
     assert drawn.count("fill-opacity: 0.75") == len(finals)

@@ -1,18 +1,19 @@
 """Draw the README's picture: recorded results on COGS beside one sentence in the Poincaré disk.
 
-Writes cover.svg and cover-dark.svg beside this file. The dots come from recipes/cogs; the
-disk shows the shipped English-German model's last encoder layer, projected on the two directions
-of greatest variance around the words' centroid.
+Writes cover.svg, cover-dark.svg and, for phones, cover-narrow.svg and cover-narrow-dark.svg beside
+this file. The dots come from recipes/cogs. The disk shows the shipped English-German model's last
+encoder layer, projected on the two directions of greatest variance around the words' centroid.
 """
 
 from __future__ import annotations
 
 import io
+import itertools
 import math
 import statistics
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import torch
@@ -36,19 +37,23 @@ TREE = {"A": "dog", "dog": "runs", "across": "street", "the": "street", "street"
 EUCLIDEAN = (*TWINS, "sphere")
 STEPS = torch.linspace(0, 1, 60, dtype=torch.float64)[:, None]
 STYLE = {"svg.fonttype": "none", "svg.hashsalt": "hyptrans", "font.size": 10}
+SHAPES = {
+    "cover": {"ncols": 2, "figsize": (9, 3.9), "width_ratios": (5, 4)},
+    "cover-narrow": {"nrows": 2, "figsize": (4.8, 7.2), "height_ratios": (4, 5)},
+}
 THEMES: dict[str, dict[str, str]] = {
-    "cover": {"ground": "#ffffff", "ink": "#1d242b", "faint": "#c3cad1", "one": "#0063a6"},
-    "cover-dark": {"ground": "#0d1117", "ink": "#e6edf3", "faint": "#3d4650", "one": "#58a6e8"},
+    "": {"ground": "#ffffff", "ink": "#1d242b", "faint": "#c3cad1", "one": "#0063a6"},
+    "-dark": {"ground": "#0d1117", "ink": "#e6edf3", "faint": "#3d4650", "one": "#58a6e8"},
 }
 DOT, LIGHT_DOT = "#c24e00", "#ff9a57"
 
 
 def main() -> None:
-    """Write both pictures."""
+    """Write each shape in each theme."""
     matplotlib.use("svg")
     words, points, share = in_disk()
-    for name, theme in THEMES.items():
-        write_whole(HERE / f"{name}.svg", draw(theme, words, points, share))
+    for (name, shape), (ending, theme) in itertools.product(SHAPES.items(), THEMES.items()):
+        write_whole(HERE / f"{name}{ending}.svg", draw(shape, theme, words, points, share))
 
 
 def in_disk() -> tuple[list[str], Tensor, float]:
@@ -82,16 +87,20 @@ def in_disk() -> tuple[list[str], Tensor, float]:
     return words, lorentz.exp_origin(flat @ directions[:2].T), share
 
 
-def draw(theme: Mapping[str, str], words: list[str], points: Tensor, share: float) -> str:
+def draw(
+    shape: Mapping[str, Any],
+    theme: Mapping[str, str],
+    words: list[str],
+    points: Tensor,
+    share: float,
+) -> str:
     """Return one picture as SVG."""
     from matplotlib import pyplot
 
     colors = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
     ground = dict.fromkeys(("figure.facecolor", "axes.facecolor"), theme["ground"])
     with matplotlib.rc_context({**STYLE, **ground, **dict.fromkeys(colors, theme["ink"])}):
-        figure, axes = pyplot.subplots(
-            1, 2, figsize=(9, 3.9), layout="constrained", width_ratios=(5, 4)
-        )
+        figure, axes = pyplot.subplots(**shape, layout="constrained")
         _scores(axes[0], theme)
         _disk(axes[1], theme, words, points, share)
         file = io.BytesIO()
@@ -113,7 +122,7 @@ def _scores(axis: Axes, theme: Mapping[str, str]) -> None:
     axis.set_yticks(range(len(ordered)), ordered)
     axis.set(
         title="Words in new roles (COGS)",
-        xlabel="exact matches, %: a dot per seed, black or white: Euclidean",
+        xlabel="exact matches, %: a dot per seed\n(black or white: Euclidean models)",
     )
     axis.grid(axis="x", color=theme["faint"], linewidth=0.6)
     axis.spines[["top", "right"]].set_visible(False)
