@@ -207,11 +207,12 @@ class _Live:
     def found(self, row: int, total: np.float32) -> Found:
         """Return the hypothesis that extends a row of the last step and ends now."""
         tokens, sums = [self.words.eos()], [float(total)]
-        for of_step, rows, totals in reversed(self.steps):
+        for of_step, rows, of_rows in reversed(self.steps):
             tokens.append(of_step[row])
-            sums.append(totals[row])
+            sums.append(of_rows[row])
             row = rows[row]
-        scores = np.diff(np.array(sums[::-1], dtype=np.float32), prepend=np.float32(0))
+        totals = np.array([0.0, *reversed(sums)], dtype=np.float32)
+        scores = totals[1:] - totals[:-1]
         score = float(total / np.float32(len(tokens) ** self.settings.lenpen))
         return Found(np.array(tokens[::-1]), scores, score)
 

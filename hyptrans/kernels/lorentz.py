@@ -36,11 +36,9 @@ def from_linear(
     if log_scale.dim() != 1 or log_scale.size(0) != z.size(-3):
         shape = tuple(log_scale.shape)
         raise ValueError(f"{z.size(-3)} projections need as many log scales, got {shape}")
-    if residual is not None:
-        if z.size(-3) * z.size(-2) != 1:
-            shape = tuple(z.shape[-3:-1])
-            raise ValueError(f"a residual needs one projection of one head, got {shape}")
-        residual = residual.expand(*z.shape[:-3], z.size(-1))
+    if residual is not None and z.size(-3) * z.size(-2) != 1:
+        shape = tuple(z.shape[-3:-1])
+        raise ValueError(f"a residual needs one projection of one head, got {shape}")
     if not z.dtype == log_scale.dtype == (z if residual is None else residual).dtype in FULL:
         dtypes = (x.dtype for x in (z, log_scale, residual) if x is not None)
         dtype = functools.reduce(torch.promote_types, dtypes, torch.float32)
@@ -49,6 +47,8 @@ def from_linear(
     chosen = backend(z, triton=True)
     if chosen == "eager":
         return plain_from_linear(z, log_scale, residual, c, residual_time)
+    if residual is not None:
+        residual = residual.expand(*z.shape[:-3], z.size(-1))
     options = c, residual_time, chosen
     if not torch.is_grad_enabled():
         return _FromLinear.forward(Unrecorded(), z, log_scale, residual, options)
@@ -60,10 +60,10 @@ def plain_from_linear(
     z: Tensor, log_scale: Tensor, residual: Tensor | None, c: float, residual_time: bool
 ) -> Tensor:
     """Compute :func:`from_linear` in plain torch."""
-    if residual is not None:
-        residual = residual if residual_time else _without_time(residual)
-        z = z + residual[..., None, None, :]
-    return lorentz.from_linear(z, log_scale[:, None, None], c=c)
+    if residual is None:
+        return lorentz.from_linear(z, log_scale[:, None, None], c=c)
+    residual = residual if residual_time else _without_time(residual)
+    return lorentz.from_linear(z.flatten(-3) + residual, log_scale, c=c).view(z.shape)
 
 
 def _without_time(residual: Tensor) -> Tensor:

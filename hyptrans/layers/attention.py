@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -223,6 +223,11 @@ def masked_softmax(
 def split_heads(z: Tensor, heads: int) -> Tensor:
     """Split rows into equal parts, one per head: ``[B, T, P, H n]`` -> ``[P, B, H, T, n]``."""
     return z.unflatten(-1, (heads, -1)).permute(2, 0, 3, 1, 4)
+
+
+def heads_of(maps: Iterable[Tensor]) -> tuple[Tensor, ...]:
+    """Move the heads of each map before its positions: ``[B, T, H, d]`` -> ``[B, H, T, d]``."""
+    return tuple(one.transpose(1, 2) for one in maps)
 
 
 def causal_mask(length: int, allowed: Tensor | None, device: torch.device) -> Tensor:

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from hyptrans.kernels import products
 from hyptrans.kernels.dropout import relu_dropout
-from hyptrans.layers.attention import Attention, Map, State, one_mask, split_heads
+from hyptrans.layers.attention import Attention, Map, State, heads_of, one_mask
 from hyptrans.layers.positions import register_sinusoids
 
 QUERY_KEY_VALUE_GAIN = 2**-0.5
@@ -186,8 +186,7 @@ class DotProductAttention(Attention):
 
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
         x = x if name == "kv" else self.residual.enter(x)
-        mapped = getattr(self, name)(x).unflatten(-1, (len(name), -1))
-        return split_heads(mapped, self.heads).unbind()
+        return heads_of(getattr(self, name)(x).unflatten(-1, (len(name), self.heads, -1)).unbind(2))
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool

@@ -29,7 +29,7 @@ from hyptrans.geometry.precision import at_least_float32, full_precision
 from hyptrans.kernels import products
 from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.lorentz import from_linear, normalize
-from hyptrans.layers.attention import Attention, Map, one_mask
+from hyptrans.layers.attention import Attention, Map, heads_of, one_mask
 from hyptrans.layers.checks import check_choice, check_curvature
 from hyptrans.layers.positions import position_vectors
 
@@ -240,6 +240,15 @@ def scaled_query(query: Tensor, tau: Tensor) -> Tensor:
     return query * (lorentz.time_signs(query, 2.0) / at_least_float32(tau))
 
 
+def lorentz_heads(points: Tensor, name: Map, tau: Tensor) -> tuple[Tensor, ...]:
+    """Return the heads of the maps ``name``; queries are scaled by :func:`scaled_query`.
+
+    Shapes: points ``[B, T, maps, H, d]``, tau ``[]`` -> for each map ``[B, H, T, d]``.
+    """
+    first, *others = points.unbind(2)
+    return heads_of([scaled_query(first, tau) if "q" in name else first, *others])
+
+
 def mixed_centroids(
     query: Tensor,
     key: Tensor,
@@ -324,8 +333,7 @@ class LorentzAttention(Attention):
         )
 
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
-        heads: tuple[Tensor, ...] = getattr(self, name)(x).permute(2, 0, 3, 1, 4).unbind()
-        return (scaled_query(heads[0], self.tau), *heads[1:]) if "q" in name else heads
+        return lorentz_heads(getattr(self, name)(x), name, self.tau)
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool

@@ -11,9 +11,9 @@ from hyptrans.geometry.precision import at_least_float32, full_precision
 from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.linear_attention import channel_factors, features, step
 from hyptrans.layers import hypformer_linear_attention as linear_attention
-from hyptrans.layers.attention import Attention, Map, State
+from hyptrans.layers.attention import Attention, Map, State, heads_of
 from hyptrans.layers.curvature import Curvature, Passage, derived
-from hyptrans.layers.hybonet import mixed_centroids, scaled_query
+from hyptrans.layers.hybonet import lorentz_heads, mixed_centroids
 from hyptrans.layers.hypformer import HTC, CentroidNorm, readjust
 from hyptrans.layers.hypformer_linear_attention import Sums
 
@@ -77,7 +77,7 @@ class HypformerAttention(Attention):
         self.norm = CentroidNorm(width, dropout=dropout)
 
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
-        return self._mapped(name, x).permute(2, 0, 3, 1, 4).unbind()
+        return heads_of(self._mapped(name, x).unbind(2))
 
     def _mapped(self, name: Map, x: Tensor) -> Tensor:
         """Apply the map of this name to ``x`` -> ``[B, T, maps, H, head_space]``."""
@@ -215,8 +215,7 @@ class SoftmaxAttention(HypformerAttention):
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
         # lift in the present layout, then view by head: this copies nothing
         points = readjust(self._mapped(name, x), c=self.curvature())
-        heads = points.permute(2, 0, 3, 1, 4).unbind()
-        return (scaled_query(heads[0], self.tau), *heads[1:]) if "q" in name else heads
+        return lorentz_heads(points, name, self.tau)
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool

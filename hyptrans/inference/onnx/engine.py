@@ -51,24 +51,25 @@ class Graphs:
             _session(runtime, folder / name, options, hashes[name]) for name in GRAPHS
         )
         inputs = {one.name: one for one in self.decoder.get_inputs()}
-        kept = [name for name in inputs if name.startswith("state_")]
+        self.state = [name for name in inputs if name.startswith("state_")]
         self.source = [name for name in inputs if name.startswith("source_")]
-        wanted = {"tokens", "parents", "position", "padding", *kept, *self.source}
+        self.after = [name.replace("state_", "next_") for name in self.state]
+        wanted = {"tokens", "parents", "position", "padding", *self.state, *self.source}
         made = [one.name for one in self.encoder.get_outputs()]
-        if wanted != inputs.keys() or made != self.source or not kept:
+        if wanted != inputs.keys() or made != self.source or not self.state:
             raise UserError(
                 f"{folder / GRAPHS[1]} has other inputs than a graph of hyptrans: export it again"
             )
         sizes: dict[str, int] = {"rows": 1, "earlier": 0}
         self.empty = {
             name: np.zeros([sizes.get(size, size) for size in inputs[name].shape], dtype=np.float32)
-            for name in kept
+            for name in self.state
         }
 
     def read(self, source: Array, padding: Array) -> dict[str, Array]:
-        """Return the decoder's inputs that describe the sources."""
+        """Return the decoder's inputs before the first step: the sources and an empty state."""
         made = self.encoder.run(self.source, {"tokens": source})
-        return {"padding": padding, **dict(zip(self.source, made, strict=True))}
+        return {"padding": padding, **dict(zip(self.source, made, strict=True)), **self.empty}
 
 
 class Running:
@@ -85,13 +86,13 @@ class Running:
         self, models: Sequence[Graphs], source: Array, padding: Array, temperature: float = 1.0
     ) -> None:
         self.models, self.temperature = models, temperature
-        self.sources = [one.read(source, padding) for one in models]
-        self.states = [one.empty for one in models]
+        self.inputs = [one.read(source, padding) for one in models]
+        """Each decoder's inputs, from which the next step takes all but the tokens."""
 
     def keep(self, sentences: Array) -> None:
-        self.sources = [
-            {name: one[sentences] for name, one in source.items()} for source in self.sources
-        ]
+        for model, inputs in zip(self.models, self.inputs, strict=True):
+            for name in ("padding", *model.source):
+                inputs[name] = inputs[name][sentences]
 
     def scores(self, tokens: Array, parents: Array, position: int) -> Array:
         every: list[Array] = []
@@ -122,14 +123,13 @@ class Running:
         self, i: int, names: list[str], tokens: Array, parents: Array, position: int
     ) -> list[Array]:
         """Run a model's next step and return some of its outputs."""
+        model, inputs = self.models[i], self.inputs[i]
         # before the first token all hypotheses share one empty row
-        parents = parents if position else parents * 0
-        given = {"tokens": tokens, "parents": parents, "position": np.array([position])}
-        state = self.states[i]
-        after = [name.replace("state_", "next_") for name in state]
-        made = self.models[i].decoder.run([*names, *after], given | self.sources[i] | state)
-        self.states[i] = dict(zip(state, made[len(names) :], strict=True))
-        return list(made[: len(names)])
+        inputs["parents"] = parents if position else parents * 0
+        inputs["tokens"], inputs["position"] = tokens, np.array([position])
+        made: list[Array] = model.decoder.run([*names, *model.after], inputs)
+        inputs.update(zip(model.state, made[len(names) :], strict=True))
+        return made[: len(names)]
 
 
 class OnnxTranslator(TextTranslator):

@@ -174,6 +174,39 @@ class _SqueezedThenReshaped(_Reshaped):
         return op.Reshape(op.Squeeze(x, before), shape, allowzero=1)
 
 
+class _KnownShape(RewriteRuleClassBase):
+    """Reshape to constant sizes, where 0 copies a size and -1 stands for what remains."""
+
+    def pattern(self, op: Any, x: Any, shape: Any) -> Any:
+        return op.Reshape(x, shape, allowzero=1, _outputs=["out"])
+
+    def check(self, context: Any, x: Any, shape: Any, out: Any, **_: Any) -> bool:
+        if x.shape is None or out.shape is None or _numbers(shape) is not None:
+            return False
+        before = [*x.shape, *[None] * len(out.shape)]
+        pairs = zip(out.shape, before, strict=False)
+        self.sizes = [a if isinstance(a, int) else 0 if a == b else -1 for a, b in pairs]
+        return self.sizes.count(-1) < 2
+
+    def rewrite(self, op: Any, x: Any, out: Any, **_: Any) -> Any:
+        if x.shape == out.shape:
+            return op.Identity(x)
+        return op.Reshape(x, op.Constant(value_ints=self.sizes))
+
+
+class _ScaledThenReshaped(RewriteRuleClassBase):
+    """Multiply before a squeeze, so that the squeeze and a reshape become one."""
+
+    def pattern(self, op: Any, x: Any, axes: Any, factor: Any) -> Any:
+        return op.Mul(op.Squeeze(x, axes), factor)
+
+    def check(self, context: Any, factor: Any, **_: Any) -> bool:
+        return factor.shape is not None and len(factor.shape) == 1
+
+    def rewrite(self, op: Any, x: Any, axes: Any, factor: Any) -> Any:
+        return op.Squeeze(op.Mul(x, factor), axes)
+
+
 class _Map(RewriteRuleClassBase):
     """Drop the reshapes around a linear map, which only join the dimensions before the last."""
 
@@ -188,10 +221,22 @@ class _Map(RewriteRuleClassBase):
         return op.Add(op.MatMul(x, weight), bias)
 
 
+class _Product(_Map):
+    """Do the same for a matrix product."""
+
+    def pattern(self, op: Any, x: Any, rows: Any, weight: Any, shape: Any) -> Any:
+        made = op.Gemm(op.Reshape(x, rows), weight, transA=0, transB=0, alpha=1.0, beta=1.0)
+        return op.Reshape(made, shape, _outputs=["out"])
+
+    def rewrite(self, op: Any, x: Any, weight: Any, **_: Any) -> Any:
+        return op.MatMul(x, weight)
+
+
 _RULES = RewriteRuleSet(
     [
         *(kind.rule() for kind in (_Part, _PartOfMoved, _Slope, _SquaredLength, _SumOfSquares)),
-        *(kind.rule() for kind in (_Reshaped, _SqueezedThenReshaped, _Map)),
+        *(kind.rule() for kind in (_ScaledThenReshaped, _Reshaped, _SqueezedThenReshaped)),
+        *(kind.rule() for kind in (_Map, _Product, _KnownShape)),
         common.transpose_transpose_rule,
     ]
 )
