@@ -77,9 +77,9 @@ def means(lines: Results) -> str:
         f"{markdown(frame, {'parameters': ',.0f', 'p': '.3f'})}\n\n"
         f"Percent of exact matches after {found[0]['updates']:,} updates, "
         f"`{found[0]['setting']}`, mean ± standard deviation over seeds; unread part: "
-        f"without the sentences that settings are chosen by; p: of the difference from `{twin}` "
-        "there, by permutation of seeds, two-sided, Holm's correction over the models of the table"
-        f"{least}; a rate in brackets: its search is open; {results.made_by(found)}."
+        "without the sentences that chose the settings; p there: two-sided permutation test of "
+        f"seeds against `{twin}`, Holm-corrected over the table{least}; a rate in brackets is not "
+        f"tuned; {results.made_by(found)}."
     )
 
 
@@ -99,9 +99,9 @@ def _kinds(lines: Results) -> str:
             p[kind] = seeds.permutation(of["rest"][TESTED], of["rest"][twin])
     frame = pd.DataFrame(rows).assign(p=lambda rows: rows["kind"].map(seeds.holm(p)))
     about = (
-        f"p: of the difference between `{TESTED}` and `{twin}` on the unread part, by permutation "
+        f"p: two-sided permutation test of seeds, `{TESTED}` against `{twin}`, on the unread part, "
+        f"Holm-corrected over {len(kinds)} kinds."
     )
-    about += f"of seeds, two-sided, Holm's correction over the {len(kinds)} kinds."
     if published:
         lexical = statistics.fmean(seed[_OTHERS] for seed in published)
         about += f" Published: {lexical:.1f} on average in the kinds without a figure."
@@ -129,8 +129,8 @@ def spaces(lines: Results) -> str:
     return (
         f"{markdown(pd.DataFrame(rows), {'p': '.3f'})}\n\n`hybonet_plus` after "
         f"{FINAL_UPDATES:,} updates; flat: -{SPACES['flat']['--curvature']}, not learned; a rate "
-        "in brackets: its search is open; p: of the difference from learned curvatures, by "
-        "permutation of seeds, two-sided."
+        "in brackets is not tuned; p: two-sided permutation test of seeds against learned "
+        "curvatures."
     )
 
 

@@ -156,8 +156,8 @@ class Grid:
         return (
             f"Percent of exact matches on the test set after {finals[0]['updates']:,} updates, "
             "mean ± standard deviation over seeds, at the rate whose mean is best on the "
-            "validation set (in brackets: its search is open); p: of the difference from the twin "
-            f"in the same {self.title}, by permutation of seeds, two-sided, Holm's correction over "
-            f"the models of a {self.title}{seeds.at_least(floors)}, and not over the "
-            f"{self.title}s; {results.made_by(finals)}."
+            "validation set (in brackets: not tuned); p: two-sided permutation test of seeds "
+            f"against the twin in the same {self.title}, Holm-corrected over the models of a "
+            f"{self.title}{seeds.at_least(floors)}, not over the {self.title}s; "
+            f"{results.made_by(finals)}."
         )

@@ -134,11 +134,10 @@ def _means(lines: Results, found: dict[str, Results]) -> str:
     return (
         f"{markdown(pd.concat(frames), {'p': '.3f'}, texts=2)}\n\n"
         f"Percent of exact matches after {FINAL_UPDATES:,} updates, mean ± standard deviation over "
-        "seeds; unread part: without the sentences that rates are chosen by; p: of the difference "
-        "there from the better Transformer with the same positions, by permutation of seeds, "
-        "two-sided, Holm's correction over the models with the same positions"
-        f"{seeds.at_least(floors)}; a rate in brackets: its search is open; "
-        f"{results.made_by(shown)}."
+        "seeds; unread part: without the sentences that chose the rates; p there: two-sided "
+        "permutation test of seeds against the better Transformer with the same positions, "
+        f"Holm-corrected over the models with those positions{seeds.at_least(floors)}; a rate in "
+        f"brackets is not tuned; {results.made_by(shown)}."
     )
 
 

@@ -112,7 +112,7 @@ def table(lines: Sequence[Line]) -> str:
     return "\n\n".join([*blocks, "; ".join(about)])
 
 
-CAPTION = "Mean ± standard deviation over seeds; a rate in brackets: its search is open"
+CAPTION = "Mean ± standard deviation over seeds; a rate in brackets is not tuned"
 
 
 def summary(lines: Sequence[Line]) -> str:
@@ -126,8 +126,8 @@ def summary(lines: Sequence[Line]) -> str:
     frame = pd.DataFrame([_row(one, lines) for one in best.values()])
     frame = frame.drop(columns=SCORES[-1].title).assign(p=frame["model"].map(p))
     return (
-        f"{markdown(frame, _FORMS)}\n\n{CAPTION}; p: of the difference in BLEU "
-        f"from `{twin}` by permutation of seeds, two-sided, Holm's correction over {len(p)} models"
+        f"{markdown(frame, _FORMS)}\n\n{CAPTION}; p: two-sided permutation test of "
+        f"seeds' BLEU against `{twin}`, Holm-corrected over {len(p)} models"
         f"{seeds.at_least(seeds.floors(p, twin, scores))}; "
         f"{results.made_by([line for one in best.values() for line in one.lines])}"
     )

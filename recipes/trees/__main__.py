@@ -123,9 +123,8 @@ def forest(found: Results) -> str:
     return (
         f"{markdown(table, {'p': '.3f'}, texts=2)}\n\n"
         "Ten other trees, at the rates of the table above: "
-        "mean ± standard deviation over trees, each the mean of its seeds; p: of the difference "
-        "from the twin, by sign flips of the trees' differences, two-sided, Holm's correction over "
-        f"the {len(p)} tests of this table."
+        "mean ± standard deviation over trees, each the mean of its seeds; p: two-sided test "
+        f"against the twin by sign flips of the trees' differences, Holm-corrected over {len(p)} tests."
     )
 
 
