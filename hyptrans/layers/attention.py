@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from hyptrans.geometry.precision import full_precision, matrix_product
+from hyptrans.layers.positions import rotate
 
 Map = Literal["qkv", "q", "kv"]
 """The maps of an attention layer, named by their outputs: queries, keys and values."""
@@ -70,6 +71,12 @@ class Attention(nn.Module, ABC):
         ValueError: ``width`` is not divisible by ``heads``.
     """
 
+    rotary = False
+    """Whether self-attention rotates queries and keys by their positions: what it computes then
+    depends on distances between tokens, not on their places. An instance may set it."""
+    times = 0
+    """Coordinates at the front of queries and keys that rotations leave as they are."""
+
     def __init__(self, width: int, heads: int, *, causal: bool = False) -> None:
         super().__init__()
         if width % heads:
@@ -93,9 +100,17 @@ class Attention(nn.Module, ABC):
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
         """Apply the map of this name to ``x``; return its outputs in the order of its letters."""
 
-    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the queries, keys and values of self-attention."""
+    def project(self, x: Tensor, positions: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the queries, keys and values of self-attention.
+
+        ``positions`` ``[T]``, or ``[1]`` for all, matter to ``rotary`` attention only; by default
+        they count from 0. As padding is on one side, the distances of tokens are those of columns.
+        """
         query, key, value = self.map_heads("qkv", x)
+        if self.rotary:
+            if positions is None:
+                positions = torch.arange(x.size(1), device=x.device)
+            query, key = (rotate(one, positions, fixed=self.times) for one in (query, key))
         return query, key, value
 
     def query(self, x: Tensor) -> Tensor:
@@ -167,7 +182,10 @@ class Attention(nn.Module, ABC):
         allowed = None if padding is None else _allowed(padding)
         if memory is not None:
             return self.merge(self._look_at(memory, x, allowed, state), x)
-        query, key, value = self.project(x)
+        positions = None
+        if self.rotary and state is not None and state.kept is not None:
+            positions = torch.full((1,), state.kept.key.size(2), device=x.device)
+        query, key, value = self.project(x, positions)
         if state is not None:
             if state.kept is not None and x.size(1) > 1:
                 raise ValueError(

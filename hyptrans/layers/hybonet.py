@@ -200,6 +200,7 @@ class LorentzPositions(nn.Module):
         width: coordinates of a point, time included.
         max_positions: the layer encodes positions from 0 to one less than this.
         learned: vectors are learned, starting at N(0, 0.02^2); else sinusoidal.
+        none: the linear layer has no residual.
         c: the hyperboloid has curvature ``-c``.
         dropout: probability on the input of the linear layer.
         residual: ``full`` or ``space``, as a position's vector is not a point.
@@ -214,6 +215,7 @@ class LorentzPositions(nn.Module):
         max_positions: int,
         *,
         learned: bool = True,
+        none: bool = False,
         c: float = 1.0,
         dropout: float = 0.0,
         residual: Residual = "full",
@@ -221,11 +223,11 @@ class LorentzPositions(nn.Module):
         super().__init__()
         if residual not in ("full", "space"):
             raise ValueError(f"positions enter as 'full' or 'space', got {residual!r}")
-        self.vectors = position_vectors(max_positions, width, learned=learned)
+        self.vectors = None if none else position_vectors(max_positions, width, learned=learned)
         self.linear = LorentzLinear(width, width, c=c, dropout=dropout, residual=residual)
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
-        return self.linear(x, self.vectors(positions))
+        return self.linear(x, None if self.vectors is None else self.vectors(positions))
 
 
 def scaled_query(query: Tensor, tau: Tensor) -> Tensor:
@@ -298,6 +300,8 @@ class LorentzAttention(Attention):
     Raises:
         ValueError: ``width`` is not divisible by ``heads``, or a head has no space coordinate.
     """
+
+    times = 1
 
     def __init__(
         self,

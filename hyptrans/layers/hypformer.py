@@ -196,6 +196,7 @@ class HypformerPositions(nn.Module):
         input_curvature: curvature of the input.
         gain: see :class:`HTC`.
         learned: vectors are learned, starting at N(0, 0.02^2); else sinusoidal.
+        none: no vectors: only move the points to this curvature and normalize them.
         dropout: probability on the space coordinates of the result.
     """
 
@@ -208,18 +209,24 @@ class HypformerPositions(nn.Module):
         input_curvature: Curvature,
         gain: float,
         learned: bool = True,
+        none: bool = False,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.curvature, self.passage = curvature, Passage(input_curvature, curvature)
         self.dropout = dropout
-        self.vectors = position_vectors(max_positions, width, learned=learned)
-        self.htc = HTC(width - 1, width - 1, gain=gain)
+        self.vectors: nn.Module | None = None
+        if not none:
+            self.vectors = position_vectors(max_positions, width, learned=learned)
+            self.htc = HTC(width - 1, width - 1, gain=gain)
         self.norm = CentroidNorm(width)
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
         c = self.curvature()
-        x = self.norm(x, self.htc(self.vectors(positions)), self.passage(), c=c)
+        moves = torch.zeros_like(x[..., 1:])
+        if self.vectors is not None:
+            moves = self.htc(self.vectors(positions))
+        x = self.norm(x, moves, self.passage(), c=c)
         if not self.dropout or not self.training:
             return x
         return readjust(relu_dropout(x[..., 1:], self.dropout), c=c)

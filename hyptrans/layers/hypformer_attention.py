@@ -208,6 +208,8 @@ class SoftmaxAttention(HypformerAttention):
         ValueError: ``width`` is not divisible by ``heads``, or a head has no space coordinate.
     """
 
+    times = 1
+
     def __init__(self, width: int, heads: int, **options: Any) -> None:
         super().__init__(width, heads, width // heads - 1, **options)
         self.tau = nn.Parameter(torch.tensor(width**0.5))

@@ -1,4 +1,4 @@
-"""Position vectors, the same for every geometry."""
+"""Positions, the same for every geometry: vectors to add, and rotations of queries and keys."""
 
 import math
 from typing import Any
@@ -7,12 +7,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from hyptrans.geometry.precision import at_least_float32
+
 FIRST_POSITION = 2
 """First position of sinusoids, as in fairseq: one more than the index of its padding symbol."""
 _HALF_PRECISION = 1e-2
 """More than the rounding error of numbers up to 1 in bfloat16."""
 POSITION_STD = 0.02
 """Standard deviation of learned vectors at the start."""
+ROTARY_BASE = 10_000.0
+"""Of many pairs, the first turns about this many times as fast as the last."""
 
 
 def sinusoids(max_positions: int, width: int) -> Tensor:
@@ -89,3 +93,27 @@ def position_vectors(
     table = nn.Embedding(max_positions, width)
     nn.init.normal_(table.weight, std=POSITION_STD)
     return table
+
+
+def rotate(x: Tensor, positions: Tensor, *, fixed: int = 0) -> Tensor:
+    """Rotate pairs of coordinates by angles that grow with the position (RoPE).
+
+    Behind the first ``fixed`` coordinates, ``i`` and ``i + h`` are one of ``h`` pairs; at position
+    ``m`` it turns by ``m 10,000^(-i / h)``. So the product of a rotated query and a rotated key
+    depends on the difference of their positions alone. With ``fixed=1`` Lorentz points keep their
+    time, and the rotation of their space keeps them on the hyperboloid. If the number of
+    coordinates to rotate is odd, the last one stays.
+
+    Shapes: x ``[..., T, d]``, positions ``[T]`` or, one for all, ``[1]`` -> ``[..., T, d]``.
+    Source: Su et al. (2021), eq. 34, with other pairs; on the hyperboloid, HELM's HoPE (He et al.
+    2025, arXiv 2505.24722).
+    """
+    half = (x.size(-1) - fixed) // 2
+    numbers = at_least_float32(x)
+    places = torch.arange(half, dtype=numbers.dtype, device=x.device)
+    angles = positions[:, None] * ROTARY_BASE ** (-places / half)
+    cos, sin = angles.cos(), angles.sin()
+    middle, last = fixed + half, fixed + 2 * half
+    one, other = numbers[..., fixed:middle], numbers[..., middle:last]
+    turned = [one * cos - other * sin, one * sin + other * cos]
+    return torch.cat([numbers[..., :fixed], *turned, numbers[..., last:]], dim=-1).to(x.dtype)

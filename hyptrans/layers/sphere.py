@@ -82,18 +82,25 @@ class SpherePositions(nn.Module):
         width: numbers of a state.
         max_positions: the layer encodes positions from 0 to one less than this.
         learned: vectors are learned; else sinusoidal.
+        none: the linear map has no residual.
         dropout: probability on the input of the linear map.
     """
 
     def __init__(
-        self, width: int, max_positions: int, *, learned: bool = True, dropout: float = 0.0
+        self,
+        width: int,
+        max_positions: int,
+        *,
+        learned: bool = True,
+        none: bool = False,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.vectors = position_vectors(max_positions, width, learned=learned)
+        self.vectors = None if none else position_vectors(max_positions, width, learned=learned)
         self.linear = SphereLinear(width, width, dropout=dropout)
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
-        return self.linear(x, self.vectors(positions))
+        return self.linear(x, None if self.vectors is None else self.vectors(positions))
 
 
 class SphereAttention(Attention):

@@ -155,6 +155,8 @@ _LEFT_OUT = re.compile(
 class EuclideanParts(Parts):
     """The Transformer's parts; states are vectors."""
 
+    rotates = True
+
     def __init__(self, cfg: Any, side: Side) -> None:
         super().__init__(cfg, side)
         self.norm_first = getattr(cfg, f"{side.name}_normalize_before")

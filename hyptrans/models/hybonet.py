@@ -41,6 +41,8 @@ class HyboNetConfig(LorentzConfig):
 class HyboNetParts(Parts):
     """Lorentz layers throughout, without layer norm."""
 
+    rotates = True
+
     attention_type: type[LorentzAttention] = LorentzAttention
 
     @property

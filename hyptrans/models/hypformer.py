@@ -64,6 +64,11 @@ class HypformerConfig(LorentzConfig):
 class HypformerParts(Parts):
     """A chain of blocks; each has its own curvature and reads that of the block before."""
 
+    @property
+    def rotates(self) -> bool:
+        """Whether the attention takes rotary positions: only with softmax."""
+        return bool(self.cfg.hypformer_attention == "softmax")
+
     def __init__(self, cfg: Any, side: Side) -> None:
         super().__init__(cfg, side)
         _check(cfg, side)

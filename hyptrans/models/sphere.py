@@ -28,6 +28,8 @@ class SphereConfig(SkeletonConfig):
 class SphereParts(Parts):
     """Normalized linear maps, with dot products and means as attention."""
 
+    rotates = True
+
     def embedding(self, num_embeddings: int, padding_idx: int) -> nn.Embedding:
         table = nn.Embedding(num_embeddings, self.side.width, padding_idx)
         nn.init.normal_(table.weight, std=self.side.width**-0.5)

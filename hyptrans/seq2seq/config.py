@@ -53,6 +53,11 @@ class SkeletonConfig:
     decoder_learned_pos: bool = option(
         True, "learned positions in the decoder (default), else sinusoidal", in_formula=True
     )
+    rotary_positions: bool = option(
+        False,
+        "no vectors of positions; self-attention rotates queries and keys by theirs (RoPE)",
+        in_formula=True,
+    )
     share_decoder_input_output_embed: bool = option(
         False, "share decoder input and output embeddings", in_formula=True
     )

@@ -41,7 +41,8 @@ class Parts(ABC):
         side: sizes of the encoder or of the decoder.
 
     Raises:
-        ValueError: a size is below 1, or the width is not divisible by the number of heads.
+        ValueError: a size is below 1, the width is not divisible by the number of heads, or the
+            attention takes no rotary positions.
     """
 
     def __init__(self, cfg: Any, side: Side) -> None:
@@ -56,6 +57,16 @@ class Parts(ABC):
                 f"--{side.name}-attention-heads {side.heads}"
             )
         self.cfg, self.side = cfg, side
+        if cfg.rotary_positions and not self.rotates:
+            raise ValueError(
+                "--rotary-positions needs softmax attention by dot products or Lorentzian "
+                "distances, which this architecture lacks with these options: leave it out"
+            )
+
+    @property
+    def rotates(self) -> bool:
+        """Whether the attention takes rotary positions; then :meth:`make_attention` makes it."""
+        return False
 
     def make_embedding(
         self, kind: Callable[..., Part], num_embeddings: int, padding_idx: int, **options: Any
@@ -66,6 +77,8 @@ class Parts(ABC):
     def make_positions(self, kind: Callable[..., Part], **options: Any) -> Part:
         """Return a positional layer with this side's sizes and dropout."""
         side = self.side
+        if self.cfg.rotary_positions:
+            options["none"] = True
         options |= {"learned": side.learned_positions, "dropout": self.cfg.dropout}
         return kind(side.width, side.max_positions, **options)
 
@@ -73,7 +86,21 @@ class Parts(ABC):
         """Return an attention with this side's sizes and both dropouts."""
         options |= {"memory_width": role.memory_width, "causal": role.causal}
         options |= {"dropout": self.cfg.dropout, "attention_dropout": self.cfg.attention_dropout}
-        return kind(self.side.width, self.side.heads, **options)
+        made = kind(self.side.width, self.side.heads, **options)
+        if self.cfg.rotary_positions and role.memory is None:
+            self._rotate(made)
+        return made
+
+    def _rotate(self, attention: Any) -> None:
+        """Make an attention rotate; refuse heads without a pair of coordinates to rotate."""
+        side, least = self.side, attention.times + 2
+        if side.width // side.heads < least:
+            raise ValueError(
+                f"--rotary-positions needs heads of width {least} or more, got "
+                f"--{side.name}-attention-heads {side.heads} for --{side.name}-embed-dim "
+                f"{side.width}"
+            )
+        attention.rotary = True
 
     def make_feed_forward(self, kind: Callable[..., Part], **options: Any) -> Part:
         """Return a feed-forward block with this side's sizes and dropout."""

@@ -41,7 +41,7 @@ ARCHIVE, MEMBER = "generalization_sets.zip", "generalization_sets/gen_varfreeLF.
 PASSWORD = b"SLOG"
 """Published in the authors' README; it keeps the sets out of texts that train language models."""
 MODELS = ("euclidean_prenorm", "euclidean_postnorm", "hybonet_plus")
-SETTINGS: dict[str, Flags] = {"sinusoidal": SINUSOIDAL}
+SETTINGS: dict[str, Flags] = {"sinusoidal": SINUSOIDAL, "rotary": {"--rotary-positions": None}}
 """Flags by setting: how a model knows the order of the words."""
 SEEDS = (1, 2, 3, 4, 5)
 """Seeds of final trainings."""

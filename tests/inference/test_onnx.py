@@ -43,10 +43,10 @@ def graphs_of(prepared, tmp_path_factory):
     """The model folder of an architecture with graphs, by ``hyptrans export`` itself."""
 
     @functools.cache
-    def made(arch, weights="float32"):
+    def made(arch, weights="float32", *flags):
         place = tmp_path_factory.mktemp(arch)
         small = ["--encoder-layers=1", "--decoder-layers=2"]
-        make_checkpoint(place / "model.pt", prepared, arch, *POSITIONS, *small)
+        make_checkpoint(place / "model.pt", prepared, arch, *POSITIONS, *small, *flags)
         folder = export(place / "model.pt", place / "plain")
         main(["export", str(folder), "--onnx", weights, "--out", str(place / "graphs")])
         return place / "graphs"
@@ -90,6 +90,13 @@ def test_onnx_translations_match_torch(graphs_of, texts, options):
 def test_onnx_matches_torch_for_every_architecture(graphs_of, texts, arch):
     agree(graphs_of(arch), texts, beam=4)
     agree(graphs_of(arch), texts, beam=1)
+
+
+@pytest.mark.parametrize("arch", ["hybonet_plus", "euclidean_prenorm"])
+def test_onnx_rotates_queries_and_keys_as_torch_does(graphs_of, texts, arch):
+    folder = graphs_of(arch, "float32", "--rotary-positions")
+    agree(folder, texts, beam=3)
+    assert json.loads((folder / "config.json").read_text())["options"]["rotary_positions"] is True
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 import copy
 import functools
+import itertools
 import math
 import re
 import shlex
@@ -201,8 +202,13 @@ def test_a_model_without_settings_is_an_error(recipe, names, message):
         assert model.updates
 
 
-@pytest.mark.parametrize("name", exact.MODELS)
-@pytest.mark.parametrize("recipe", ["cogs", "trees", "scan", *slog.SETTINGS])
+@pytest.mark.parametrize(
+    ("recipe", "name"),
+    [
+        *itertools.product(("cogs", "trees", "scan"), exact.MODELS),
+        *itertools.product(slog.SETTINGS, slog.MODELS),
+    ],
+)
 def test_fairseq_train_accepts_the_flags_of_exact_tasks(recipe, name):
     training = {
         "cogs": lambda: plan.rates([], name).trials[0],

@@ -76,7 +76,7 @@ class StepGraph(nn.Module):
 
         def through(number: int, x: Tensor) -> Tensor:
             layer, kind = decoder.layers[number], type(self.kept[number])
-            query, key, value = (_by_row(one) for one in layer.attention.project(x))
+            query, key, value = (_by_row(one) for one in layer.attention.project(x, position))
             if kind is Memory:
                 # keys and values side by side: one tensor to reorder and to extend
                 both = torch.cat([next(earlier), torch.cat([key, value], -1)], 2)
