@@ -124,7 +124,8 @@ def forest(found: Results) -> str:
         f"{markdown(table, {'p': '.3f'}, texts=2)}\n\n"
         "Ten other trees, at the rates of the table above: "
         "mean ± standard deviation over trees, each the mean of its seeds; p: two-sided test "
-        f"against the twin by sign flips of the trees' differences, Holm-corrected over {len(p)} tests."
+        "against the twin by sign flips of the trees' differences, Holm-corrected over "
+        f"{len(p)} tests."
     )
 
 
