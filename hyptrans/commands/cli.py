@@ -22,17 +22,17 @@ PROGRAM = Program(
         ),
         "serve": Command(
             "hyptrans.serve.command",
-            "answer requests over HTTP, and show a page to try models on",
+            "serve models over HTTP, with a page to try them on",
             "serve tatoeba-en-de",
         ),
         "score": Command(
             "hyptrans.commands.score",
-            "BLEU and chrF of translations, by sacreBLEU and with its signatures",
+            "compute BLEU and chrF by sacreBLEU, with its signatures",
             "score output.de test.de",
         ),
         "info": Command(
             "hyptrans.commands.info",
-            "sizes, options, spaces and radii of a model",
+            "print a model's sizes, options, spaces and radii",
             "info tatoeba-en-de",
         ),
         "average": Command(
@@ -52,7 +52,7 @@ PROGRAM = Program(
         ),
         "compare": Command(
             "hyptrans.commands.compare",
-            "BLEU and chrF of two systems, and whether they differ (paired bootstrap)",
+            "compare two systems by BLEU and chrF with a paired bootstrap test",
             "compare baseline.de system.de test.de",
         ),
         "plot": Command(

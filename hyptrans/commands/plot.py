@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("logs", nargs="+", type=Path, metavar="LOG", help=kinds)
     about = "SVG, PDF or PNG, by its ending (default: %(default)s)"
     add_out(parser, about, default="curves.svg")
-    about = "names of the trainings (default: of the logs); logs of one name are one training"
+    about = "names of the curves (default: of the logs); logs with the same name form one curve"
     add("--names", nargs="+", metavar="NAME", help=about)
 
 

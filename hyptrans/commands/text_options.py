@@ -32,9 +32,9 @@ def sources(args: argparse.Namespace) -> dict[str, Any]:
 def add_text_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the subword options as a group; :func:`subword_models` reads all but ``--moses``."""
     add = parser.add_argument_group("text processing, if no data folder records it").add_argument
-    add("--sentencepiece-model", type=Path, metavar="FILE", help="SentencePiece's model")
-    add("--bpe-codes", type=Path, metavar="FILE", help="subword-nmt's codes")
-    add("--no-subwords", action="store_true", help="tokens are separated by spaces")
+    add("--sentencepiece-model", type=Path, metavar="FILE", help="sentencepiece model")
+    add("--bpe-codes", type=Path, metavar="FILE", help="subword-nmt codes")
+    add("--no-subwords", action="store_true", help="split tokens at spaces")
     moses = "with one of the above: tokenize and detokenize as Moses does"
     add("--moses", action="store_true", help=moses)
 

@@ -29,11 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--beam", type=positive, metavar="N", help=about)
     about = "write N lines per sentence: its number from 1, its natural log-probability divided by "
     add("--n-best", type=positive, metavar="N", help=f"{about}its length, the text")
-    about = "above 1 favors long translations (default: %(default)s)"
+    about = "length penalty; above 1 favors long translations (default: %(default)s)"
     add("--lenpen", type=float, default=LENPEN, metavar="X", help=about)
-    about = "limit of subwords in a translation (default: twice the source's, rounded up to a "
+    about = "maximum subwords of a translation (default: twice the source's, rounded up to a "
     add("--max-length", type=positive, metavar="N", help=f"{about}multiple of 8, and 10 more)")
-    add("--prefix", metavar="TEXT", help="text that every translation begins with")
+    add("--prefix", metavar="TEXT", help="start every translation with this text")
     about = "sample subwords by probability instead of beam search"
     add("--sampling", action="store_true", help=about)
     about = "sample from the N most probable subwords (default: all)"

@@ -11,7 +11,7 @@ from hyptrans.support.errors import UserError
 
 def add_user_dir(parser: argparse.ArgumentParser) -> None:
     """Add ``--user-dir``; parsing it imports the plug-in that it names."""
-    about = "folder or module of a plug-in that registers an architecture; it is imported, and runs"
+    about = "plug-in, a folder or module that registers an architecture; its code runs"
     parser.add_argument("--user-dir", type=import_plugin, metavar="DIR", help=about)
 
 

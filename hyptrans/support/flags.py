@@ -62,8 +62,8 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
 
 def add_data(parser: argparse.ArgumentParser) -> None:
     """Add ``--data``, the folder of a checkpoint's prepared training text."""
-    about = "folder that hyptrans prepare wrote for a checkpoint, or its data-bin"
-    about += " (default: the folder it was trained on)"
+    about = "a checkpoint's data folder, from hyptrans prepare, or its data-bin"
+    about += " (default: the one it was trained on)"
     parser.add_argument("--data", type=Path, metavar="DIR", help=about)
 
 

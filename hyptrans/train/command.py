@@ -37,7 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
     add_out(parser, "folder of the run; the same command resumes it", folder=True, required=True)
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     for one in (parser, first):
-        about = "architecture and size, such as hybonet_plus_iwslt_d64; adds its options to --help"
+        about = (
+            "architecture and size, such as hybonet_plus_iwslt_d64; --help then lists its options"
+        )
         one.add_argument("--arch", metavar="NAME", help=about)
         # the plug-in registers architectures that --arch may name
         add_user_dir(one)

@@ -80,15 +80,13 @@ class Settings:
         type=_below(math.inf, int),
     )
     validate_interval_updates: int = setting(
-        200, "minimum updates between two validations, which run at ends of epochs"
+        200, "minimum updates between validations, which run at epoch ends"
     )
-    save_interval_updates: int = setting(
-        500, "updates between two saves; a kill loses no more than these"
-    )
+    save_interval_updates: int = setting(500, "updates between saves; a kill loses at most these")
     keep_last_epochs: int = setting(
-        5, "number of last validations to keep besides the best, and to average at the end"
+        5, "checkpoints to keep besides the best, and to average at the end"
     )
-    beam: int = setting(5, "beam of the validation's and the test's translations")
+    beam: int = setting(5, "beam for the validation and test sets")
     seed: int = setting(1, "seed of parameters, batches and dropout", type=seed)
     precision: str = setting(
         "float32",

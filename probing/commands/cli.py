@@ -10,8 +10,8 @@ PROGRAM = Program(
     {
         "run": Command(
             "probing.commands.run",
-            "run the full probing pipeline for one or more encoders: results.json, results.md and "
-            "report.html; steps that an earlier run finished from the same inputs are not repeated",
+            "run the full probing pipeline for one or more encoders and write results.json, "
+            "results.md and report.html; the same command resumes",
             "run --hf run/model --hf tatoeba-en-de "
             "--train train.conllu --dev dev.conllu --test test.conllu --out probes",
             options="probing.commands.options:run",
@@ -24,7 +24,7 @@ PROGRAM = Program(
         ),
         "geometry": Command(
             "probing.commands.geometry",
-            "how a model uses its space: radii, stress and Gromov's delta of every layer",
+            "measure how a model uses its space: radii, stress and Gromov's delta of every layer",
             "geometry --checkpoint hybonet/checkpoint_best.pt --data data",
             options="probing.commands.options:geometry",
         ),

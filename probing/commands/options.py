@@ -36,7 +36,12 @@ def geometry(parser: argparse.ArgumentParser) -> None:
     add("--data", type=Path, required=True, metavar="DIR", help=about)
     add_user_dir(parser)
     add_device(parser)
-    add("--subset", default="valid", metavar="NAME", help="set of --data (default: %(default)s)")
+    add(
+        "--subset",
+        default="valid",
+        metavar="NAME",
+        help="data set in --data (default: %(default)s)",
+    )
     about = "maximum number of pairs to measure (default: %(default)s)"
     add("--sentences", type=positive, default=SENTENCES, metavar="N", help=about)
     add_out(parser, "figures to write, JSON")
@@ -51,16 +56,16 @@ def run(parser: argparse.ArgumentParser) -> None:
     several(
         "--hf",
         metavar="NAME_OR_FOLDER",
-        help="encoder in Hugging Face's format: a folder of save_pretrained or of hyptrans export, "
-        "or the name of a model of this package or of the hub, which is fetched unless it is in "
-        "the cache; may be given several times",
+        help="encoder in Hugging Face's format: a folder that save_pretrained or hyptrans export "
+        "wrote, or the name of a bundled model or of one on the hub, which is downloaded unless "
+        "cached; may be given several times",
     )
     several(
         "--data",
         type=Path,
         metavar="DIR",
-        help="folder that hyptrans prepare wrote for the checkpoint, or one with its dictionaries; "
-        "one for all, or one for each (default: the folder it was trained on)",
+        help="the checkpoint's data folder, from hyptrans prepare, or one with its dictionaries; "
+        "one for all, or one for each (default: the one it was trained on)",
     )
     add_user_dir(parser)
     add_text_arguments(parser)
@@ -92,8 +97,8 @@ def run(parser: argparse.ArgumentParser) -> None:
         type=positive,
         default=1,
         metavar="N",
-        help="trainings of each probe, with seeds from --seed on; with several, figures are means "
-        "and standard deviations (default: %(default)s)",
+        help="train each probe with N seeds, from --seed on; several give means and standard "
+        "deviations (default: %(default)s)",
     )
 
 

@@ -29,7 +29,7 @@ def add_shared_arguments(
     parser.set_defaults(command=parser.prog.rpartition(" ")[2])
     add_out(parser, "folder to write (required)", folder=True, required=True)
     for side, what, language in zip(("source", "target"), ("from", "to"), languages, strict=True):
-        about = f"language translated {what} (default: {language})"
+        about = f"language to translate {what} (default: {language})"
         add(f"--{side}-lang", type=_language, metavar="LANG", help=about)
     about = f"kind of subwords: {', '.join(sizes)} "
     about += "(default: sentencepiece with --raw-text, else subword-nmt)"
@@ -44,9 +44,9 @@ def add_shared_arguments(
     add("--joined-dictionary", action="store_true", help="one dictionary for both sides")
     about = "number of processes, at most one per core; does not affect the output "
     add("--workers", type=positive, metavar="N", help=f"{about}(default: number of cores)")
-    about = "keep DIR/intermediate, the text of every step"
+    about = "keep the text of every step in DIR/intermediate"
     add("--keep-intermediate", action="store_true", help=about)
-    add_overwrite(parser, "replace what an earlier run left in DIR")
+    add_overwrite(parser, "replace the files of an earlier run in DIR")
 
 
 def _language(text: str) -> str:

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared_arguments(parser, _SIZES, (source, target))
     add = parser.add_argument
     for name in _SETS:
-        more = "several times: test, test1 ..." if name == "test" else "several times: joined"
+        more = "repeat for test1, test2 ..." if name == "test" else "repeat to join files"
         need = "optional" if name == "test" else "required without --hub"
         about = f"files of the {name} set ({need}; {more})"
         pair = ("SOURCE", "TARGET")
