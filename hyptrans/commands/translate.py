@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from hyptrans.commands.text_options import add_model, n_best, sources
-from hyptrans.data.corpus import Scrubber
+from hyptrans.data.corpus import scrubbed
 from hyptrans.inference.load import load
 from hyptrans.inference.options import BATCH_TOKENS, BEAM, LENPEN, SearchOptions, decide
 from hyptrans.support.errors import UserError
@@ -82,11 +82,11 @@ def main(args: argparse.Namespace) -> None:
     options["progress"] = sys.stderr.isatty() and not typed
     # someone who types waits for an answer to each line
     size = 1 if typed else _AT_A_TIME
-    done, scrub = 0, Scrubber(raw_text=False)
+    done = 0
     for lines in _chunks(decoded(sys.stdin.buffer, "standard input"), size):
         for text in _translated(model, lines, done, args.n_best, options):
             # an untrusted dictionary may contain line ends and terminal control characters
-            sys.stdout.write(f"{scrub(text)}\n")
+            sys.stdout.write(f"{scrubbed(text, raw_text=False)}\n")
         sys.stdout.flush()
         done += len(lines)
 

@@ -32,26 +32,19 @@ _ALWAYS = re.compile(f"[{_BREAKS}{_CONTROLS}]")
 _RAW = re.compile(f"[{_BREAKS}{_CONTROLS}{_SPACES}{_META_SPACE}]")
 
 
-class Scrubber:
-    """Replaces the characters that would break lines or tokens, and counts them.
+def scrubbed(line: str, *, raw_text: bool) -> str:
+    """Replace the characters that would break lines or tokens.
 
     With ``raw_text``, every Unicode space also becomes a plain one, because no tokenizer does this
     later and fairseq splits at all of them, so a subword could not contain one.
     """
+    return (_RAW if raw_text else _ALWAYS).sub(_replacement, line)
 
-    def __init__(self, *, raw_text: bool) -> None:
-        self.counts: Counter[str] = Counter()
-        self._pattern = _RAW if raw_text else _ALWAYS
 
-    def __call__(self, line: str) -> str:
-        return self._pattern.sub(self._replace, line)
-
-    def _replace(self, match: re.Match[str]) -> str:
-        character = match.group()
-        self.counts[f"U+{ord(character):04X}"] += 1
-        if character in _CONTROLS:
-            return ""
-        return "_" if character == _META_SPACE else " "
+def _replacement(match: re.Match[str]) -> str:
+    if match.group() in _CONTROLS:
+        return ""
+    return "_" if match.group() == _META_SPACE else " "
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.data import dictionary, indexed, learn, subwords
-from hyptrans.data.corpus import CleanRule, Pairs, Scrubber, read_pairs, write_pairs
+from hyptrans.data.corpus import CleanRule, Pairs, read_pairs, scrubbed, write_pairs
 from hyptrans.data.moses import TextSteps, moses_rules
 from hyptrans.data.parallel import LineFunction, map_lines
 from hyptrans.support.errors import UserError
@@ -112,12 +112,12 @@ class Stages:
         return source, target
 
     def _read(self, name: str) -> dict[str, Any]:
-        scrub = Scrubber(raw_text=self.args.raw_text)
+        scrub = partial(scrubbed, raw_text=self.args.raw_text)
         pairs = ((scrub(one), scrub(other)) for one, other in self.plan.sets[name]())
         count = write_pairs(_bar(pairs, f"read {name}"), *self._files("raw", name))
         if not count:
             raise UserError(f"the {name} set has no pair")
-        return {"pairs": count, "characters replaced": dict(sorted(scrub.counts.items()))}
+        return {"pairs": count}
 
     def _tokenize(self, name: str, flags: Mapping[str, bool]) -> Iterator[Step]:
         done = ", ".join(flag for flag, wanted in flags.items() if wanted)

@@ -23,12 +23,11 @@ from hyptrans.fairseq import (  # noqa: E402
     repairs,
     riemannian_adam,
     tiled,
+    training,
 )
-from hyptrans.fairseq.training import guard, not_finite, resuming  # noqa: E402
 from hyptrans.seq2seq.architectures import watch  # noqa: E402
 
-__all__ = ["architectures", "geodesic", "noam", "riemannian_adam", "tiled"]
-__all__ += ["guard", "not_finite", "repairs", "resuming"]
+__all__ = ["architectures", "geodesic", "noam", "repairs", "riemannian_adam", "tiled", "training"]
 
 watch(architectures.register)
 literals.install()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.data import manifest, subwords
-from hyptrans.data.corpus import Scrubber
+from hyptrans.data.corpus import scrubbed
 from hyptrans.data.moses import TextSteps
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
@@ -53,9 +53,7 @@ class TextRules:
         Raises:
             UserError: the subword model is missing or is not of this kind.
         """
-        return partial(
-            _cut, Scrubber(raw_text=self.raw_text), self.steps[side].build(), self._split(known)
-        )
+        return partial(_cut, self.raw_text, self.steps[side].build(), self._split(known))
 
     def decoder(self) -> Callable[[str], str]:
         """Return a function from the target language's subwords, joined by spaces, to text."""
@@ -83,11 +81,11 @@ class TextRules:
 
 
 def _cut(
-    scrub: Scrubber, prepare: Callable[[str], str], split: Callable[[str], str], text: str
+    raw_text: bool, prepare: Callable[[str], str], split: Callable[[str], str], text: str
 ) -> list[str]:
-    scrubbed = scrub(text)
+    text = scrubbed(text, raw_text=raw_text)
     # some models would make subwords of spaces alone
-    return split(prepare(scrubbed)).split() if scrubbed.strip() else []
+    return split(prepare(text)).split() if text.strip() else []
 
 
 def _joined(kind: str, finish: Callable[[str], str], line: str) -> str:

@@ -1,6 +1,5 @@
 """Learning curves, by what lies where in the files that ``hyptrans plot`` makes of logs."""
 
-import importlib
 import json
 import re
 from pathlib import Path
@@ -160,16 +159,3 @@ def test_plot_refuses_what_it_cannot_draw(words, sentence, here, capsys):
     Path("a.log").write_text("hello\n")
     status, _, error = call(capsys, "plot", *words)
     assert (status, error.startswith(f"error: {sentence}")) == (2, True), error
-
-
-def test_error_without_matplotlib_names_the_extra(logs, monkeypatch, capsys):
-    load = importlib.import_module
-
-    def without(name):
-        if name.startswith("matplotlib"):
-            raise ModuleNotFoundError(name="matplotlib")
-        return load(name)
-
-    monkeypatch.setattr(importlib, "import_module", without)
-    status, _, error = call(capsys, "plot", logs[0])
-    assert (status, "matplotlib is missing: pip install 'hyptrans[plot]'" in error) == (2, True)

@@ -54,7 +54,7 @@ def test_detokenizer_restores_xml_entities():
     assert steps("R&D") == "R &amp; amp ; D"
 
 
-def test_a_pipeline_without_steps_keeps_the_line():
+def test_without_steps_a_line_stays_as_it_is():
     line = "  raw \u2019 text, "
     assert TextSteps("en").build()(line) == line
 

@@ -12,7 +12,6 @@ from tests.geometry.helpers import ball
 from tests.models.conftest import SMALL, batch, build, dictionary, task_of
 
 SYMBOLS = dictionary()
-NAME = "label_smoothed_cross_entropy_with_geodesic"
 
 
 def model_of(arch, **options):
@@ -30,22 +29,20 @@ def sample():
     return {"net_input": inputs, "target": target, "ntokens": int((target != 1).sum())}
 
 
-def criterion_of(weight, **options):
+def criterion_of(weight, sentence_avg=False):
     task = SimpleNamespace(target_dictionary=SYMBOLS)
-    options = {"sentence_avg": False, "label_smoothing": 0.1, **options}
-    return GeodesicCriterion(task, geodesic_regularization=weight, **options)
+    return GeodesicCriterion(task, sentence_avg, 0.1, geodesic_regularization=weight)
 
 
-def fairseq_criterion(**options):
+def of_fairseq(model, sample):
     task = SimpleNamespace(target_dictionary=SYMBOLS)
-    options = {"sentence_avg": False, "label_smoothing": 0.1, **options}
-    return LabelSmoothedCrossEntropyCriterion(task, **options)
+    return LabelSmoothedCrossEntropyCriterion(task, False, 0.1)(model, sample)[0]
 
 
 @pytest.mark.parametrize("arch", ["hvt_tiny", "hybonet_tiny"])
 def test_criterion_without_a_weight_equals_fairseqs(arch, sample):
     model = model_of(arch).train()
-    expected, *_ = fairseq_criterion()(model, sample)
+    expected = of_fairseq(model, sample)
     got, size, logged = criterion_of(0.0)(model, sample)
     assert torch.equal(got, expected)
     assert size == sample["ntokens"]
@@ -75,7 +72,7 @@ def test_regularizer_is_added_once_per_unit_of_sample_size(reduce, sentence_avg,
 
 def test_validation_losses_exclude_the_regularizer(sample):
     model = model_of("hvt_tiny").eval()
-    assert torch.equal(criterion_of(1.0)(model, sample)[0], fairseq_criterion()(model, sample)[0])
+    assert torch.equal(criterion_of(1.0)(model, sample)[0], of_fairseq(model, sample))
 
 
 @pytest.mark.parametrize("c", [0.25, 1.0, 4.0])
@@ -96,16 +93,13 @@ def test_equal_points_of_different_tokens_have_a_finite_gradient():
     assert torch.isfinite(points.grad).all()
 
 
-def test_an_architecture_without_points_of_the_ball_is_refused(sample):
+def test_impossible_weights_and_architectures_are_refused(sample):
     with pytest.raises(ValueError, match=r"--geodesic-regularization needs .* use --arch hvt_"):
         criterion_of(1.0)(model_of("hybonet_tiny").train(), sample)
-
-
-@pytest.mark.parametrize("weight", [-1, float("inf"), float("nan")])
-def test_a_weight_out_of_range_is_refused(weight):
-    wanted = f"--geodesic-regularization must be at least 0 and finite, got {weight}"
-    with pytest.raises(ValueError, match=wanted):
-        criterion_of(weight)
+    for weight in (-1, float("inf"), float("nan")):
+        wanted = f"--geodesic-regularization must be at least 0 and finite, got {weight}"
+        with pytest.raises(ValueError, match=wanted):
+            criterion_of(weight)
 
 
 def test_the_mean_of_half_precision_is_taken_in_float32(rng):

@@ -153,10 +153,13 @@ def test_radius_is_bounded_by_the_option(rng):
         ("max_radius", math.inf, "above 0 and at most 20.0, as"),
     ],
 )
-def test_options_out_of_range_are_refused(name, value, range_, rng):
+def test_options_out_of_range_or_without_effect_are_refused(name, value, range_, rng):
     flag = "--" + name.replace("_", "-")
+    parameters = plain_and_points(rng)
     with pytest.raises(ValueError, match=f"{flag} must be {range_}"):
-        optimizer(plain_and_points(rng), **{name: value})
+        optimizer(parameters, **{name: value})
+    with pytest.raises(ValueError, match=f"{flag} acts on points, and no parameter of this model"):
+        optimizer(parameters[:1], **{name: 5})
 
 
 @pytest.mark.parametrize("c", [0.25, 1.0, 4.0])
@@ -258,11 +261,3 @@ def test_points_of_other_manifolds_are_refused(manifold):
     name = type(manifold).__name__
     with pytest.raises(ValueError, match=f"one of {name}: use geoopt.optim.RiemannianAdam for it"):
         RiemannianAdam([point])
-
-
-@pytest.mark.parametrize("name", ["embedding_lr_scale", "max_radius"])
-def test_options_of_points_are_refused_without_points(name, rng):
-    flag = "--" + name.replace("_", "-")
-    with pytest.raises(ValueError, match=f"{flag} acts on points, and no parameter of this model"):
-        optimizer(plain_and_points(rng)[:1], **{name: 5})
-    optimizer(plain_and_points(rng)[:1])

@@ -17,18 +17,13 @@ from tests.models.conftest import (
     build,
     dictionary,
     right_padded,
+    sentences,
     small,
 )
 
+__all__ = ["sentences"]
+
 SYMBOLS = dictionary()
-
-
-@pytest.fixture
-def pairs(rng):
-    lengths = torch.randint(1, 12, (6, 2), generator=rng).tolist()
-    return [
-        tuple(torch.randint(4, 24, (n,), generator=rng).tolist() for n in pair) for pair in lengths
-    ]
 
 
 def sample_of(pairs):
@@ -63,9 +58,9 @@ WAYS += [("hybonet_tiny", {"ignore_prefix_size": 1})]
 
 
 @pytest.mark.parametrize(("arch", "options"), WAYS)
-def test_loss_and_gradients_match_fairseqs_criterion(arch, options, pairs):
+def test_loss_and_gradients_match_fairseqs_criterion(arch, options, sentences):
     model = small(arch) if arch in ARCHITECTURES else build(arch, **SMALL).double().eval()
-    sample = sample_of(pairs)
+    sample = sample_of(sentences)
     ours = outcome(TiledCrossEntropy, model, sample, **options)
     fairseqs = outcome(LabelSmoothedCrossEntropyCriterion, model, sample, **options)
     assert ours[:3] == (*(pytest.approx(value, rel=1e-12) for value in fairseqs[:3]),)
@@ -81,8 +76,8 @@ def test_tiled_loss_refuses_to_report_accuracy():
 
 
 @pytest.mark.parametrize("arch", ["transformer_tiny", "lstm"])
-def test_tiled_loss_refuses_models_without_a_single_product(arch, pairs):
+def test_tiled_loss_refuses_models_without_a_single_product(arch, sentences):
     options = {**SMALL, "adaptive_softmax_cutoff": "8,12"} if arch != "lstm" else {"criterion": ""}
     model = build(arch, **options)
     with pytest.raises(ValueError, match="needs a model whose logits are one product"):
-        outcome(TiledCrossEntropy, model, sample_of(pairs))
+        outcome(TiledCrossEntropy, model, sample_of(sentences))

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from hyptrans.support.errors import UserError
-from tests.hostile import archives, dictionaries, folders, running, texts, trees
+from tests.hostile import dictionaries, folders, running, texts, trees
 from tests.hostile.running import RAN, Hostile, attempt
 
 SEED = int(os.environ.get("SEED", 20261122))
@@ -16,8 +16,7 @@ CLASSES = {
     "model folders": (folders.folders, 40),
     "sizes of model folders": (folders.sizes, 12),
     "dictionaries": (dictionaries.dictionaries, 16),
-    "tables in zip files": (archives.tables, 6),
-    "markup": (archives.markup, 17),
+    "tables in zip files": (texts.tables, 6),
     "gzipped texts": (texts.texts, 22),
     "manifests": (texts.manifests, 20),
     "trees": (trees.trees, 22),

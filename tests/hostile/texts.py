@@ -1,9 +1,11 @@
-"""Texts that unpack to anything but sentences, and what is read beside them: manifests."""
+"""Texts and tables that unpack to anything but sentences, and manifests."""
 
 import gzip
+import io
 import json
 import random
 import struct
+import zipfile
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -54,6 +56,28 @@ KINDS = {
     "element on a line": ("xml", b"<m><doc>", _SEGMENT, b"</doc></m>"),
     "elements": ("xml", b"<m><doc>\n", _SEGMENT + b"\n", b"</doc></m>"),
 }
+
+
+def tables(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
+    """Zip files in place of a table of sentences."""
+    from hyptrans.data.sources.tatoeba import read_table
+
+    def hostile(name: str, member: str, lines: int, share: float = 1.0) -> Callable[[], object]:
+        file, path = io.BytesIO(), folder / f"{name}.zip"
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(member, b"a\tb\tc\n" * lines)
+        path.write_bytes(file.getvalue()[: int(len(file.getvalue()) * share)])
+        return lambda: deque(read_table(path), maxlen=0)
+
+    tries = [ordinary(hostile("whole", "deu.txt", 9))]
+    for i in range(count):
+        kind, member, share = list(TABLES)[i % len(TABLES)]
+        use = hostile(f"table{i}", member, draw.randint(17 << 20, 40 << 20), share)
+        tries.append(Hostile(kind, use))
+    return tries
+
+
+TABLES = [("bomb", "deu.txt", 1.0), ("cut", "deu.txt", 0.5), ("other", "other.txt", 1.0)]
 
 
 def manifests(draw: random.Random, folder: Path, count: int) -> list[Hostile]:

@@ -1,10 +1,5 @@
 """Seq2SeqTrainer trains hyptrans models and resumes where it stopped."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -12,24 +7,9 @@ from hyptrans.support.errors import UserError
 from tests.probing.helpers.model import prepared_folder
 from tests.probing.helpers.model import sentences as drawn
 from tests.train.fairseq_losses import losses_of_fairseq
-from tests.transformers_door.training import (
-    fairseq_flags,
-    make_trainer,
-    rows_of,
-)
+from tests.transformers_door.training import fairseq_flags, make_trainer, rows_of
 
 pytest.importorskip("accelerate")
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.mark.slow
-def test_a_bfloat16_step_is_close_to_float32(tokenizer, sentences, tmp_path):
-    rows, ends = rows_of(tokenizer, sentences), []
-    for chosen in ({}, {"bf16": True}):
-        trainer = make_trainer(tokenizer, rows, tmp_path / "out", "hybonet_plus_tiny", 2, **chosen)
-        ends.append(trainer.train().training_loss)
-    assert ends[1] == pytest.approx(ends[0], rel=0.02)
-    assert ends[1] != ends[0]
 
 
 @pytest.mark.parametrize("points", [False, pytest.param(True, marks=pytest.mark.slow)])
@@ -69,31 +49,6 @@ def test_every_update_matches_fairseqs_loss(points, library, tmp_path, monkeypat
     assert found == pytest.approx(wanted, rel=1e-5)
     assert len(found) == 12
     assert found[-1] < 0.9 * found[0]
-
-
-@pytest.mark.slow
-# the library's smoothing adds up in float32
-@pytest.mark.parametrize(("smoothing", "close"), [(0.0, 1e-9), (0.1, 1e-6)])
-def test_two_processes_or_accumulated_batches_match_one(tmp_path, smoothing, close):
-    ends = []
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    for processes, batches in ((1, 1), (2, 1), (1, 2)):
-        launch = ["-m", "torch.distributed.run", "--nproc-per-node", processes, "--standalone"]
-        out = tmp_path / f"{processes}-{batches}"
-        given = [
-            "-m",
-            "tests.transformers_door.training",
-            out,
-            8 // processes // batches,
-            batches,
-            smoothing,
-        ]
-        command = [sys.executable, *map(str, [*launch, *given])]
-        subprocess.run(command, check=True, env=environment, capture_output=True)
-        ends.append(torch.load(out / "end.pt"))
-    for name, tensor in ends[0].items():
-        for other in ends[1:]:
-            torch.testing.assert_close(other[name], tensor, rtol=0, atol=close)
 
 
 def small_trainer(tokenizer, sentences, out, *, arch="hybonet_tiny", storage="space", **chosen):

@@ -1,8 +1,5 @@
 """A training of the library's own Seq2SeqTrainer, with fairseq's loss and Riemannian Adam."""
 
-from pathlib import Path
-
-import torch
 import transformers
 
 from hyptrans.optim import RiemannianAdam
@@ -55,26 +52,3 @@ def fairseq_flags(arch, updates, *, points=False, warmup=100):
         "embedding-storage": "manifold" if points else "space",
     }
     return ["--cpu", *(str(word) for name, value in flags.items() for word in (f"--{name}", value))]
-
-
-def train_shared(out, size, batches, smoothing):
-    """Run one process of a distributed training; the first process writes the parameters."""
-    from hyptrans.inference.load import SHIPPED
-    from hyptrans.transformers import HyptransTokenizer
-
-    tokenizer = HyptransTokenizer.from_pretrained(SHIPPED / "tatoeba-en-de")
-    what = ("sleep", "saw it today", "laugh")
-    rows = rows_of(tokenizer, [f"{who} {one}." for who in ("Tom", "We") for one in what]) * 4
-    chosen = {"gradient_accumulation_steps": int(batches), "save_strategy": "no"}
-    chosen |= {"per_device_train_batch_size": int(size), "label_smoothing_factor": float(smoothing)}
-    trainer = make_trainer(tokenizer, rows, out, "hybonet_tiny", 4, **chosen)
-    trainer.model.double()
-    trainer.train()
-    if trainer.is_world_process_zero():
-        torch.save(trainer.model.state_dict(), Path(out) / "end.pt")
-
-
-if __name__ == "__main__":
-    import sys
-
-    train_shared(*sys.argv[1:])

@@ -1,16 +1,56 @@
-"""The first layer that is not finite, where a training stops at NaN."""
+"""Flags that would lose the manifold, and the first layer that is not finite, are named."""
 
 from types import SimpleNamespace
 
 import pytest
 import torch
 from fairseq.trainer import Trainer
+from omegaconf import OmegaConf
 from torch import nn
 
-from hyptrans.fairseq.training import not_finite
-from hyptrans.fairseq.training.not_finite import first_not_finite
+from hyptrans.fairseq import training
+from hyptrans.fairseq.training import check_manifold_flags, first_not_finite
+from hyptrans.layers.lorentz import LorentzEmbedding
 
 NOTHING = "the loss, or the norm of all gradients"
+POINTS = nn.Sequential(LorentzEmbedding(5, 4, storage="manifold"))
+
+
+def configuration(**changes):
+    cfg = OmegaConf.create(
+        {
+            "common": {"fp16": False, "bf16": False, "amp": False},
+            "optimizer": {"_name": "riemannian_adam"},
+            "ema": {"store_ema": False},
+            "optimization": {"use_bmuf": False},
+            "distributed_training": {"ddp_backend": "pytorch_ddp", "zero_sharding": "none"},
+        }
+    )
+    for path, value in changes.items():
+        section, name = path.split("__")
+        cfg[section][name] = value
+    return cfg
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("common__fp16", True, "--fp16 .* use --amp or float32"),
+        ("common__bf16", True, "--bf16 .* use --amp or float32"),
+        ("optimizer___name", "adam", "--optimizer adam .* use --optimizer riemannian_adam"),
+        ("ema__store_ema", True, "--store-ema averages"),
+        ("optimization__use_bmuf", True, "--use-bmuf averages"),
+        ("distributed_training__ddp_backend", "slowmo", "--ddp-backend slowmo averages"),
+        ("distributed_training__ddp_backend", "fully_sharded", "use --ddp-backend pytorch_ddp"),
+        ("distributed_training__zero_sharding", "os", "--zero-sharding rebuilds"),
+    ],
+)
+def test_flags_that_break_the_manifold_are_refused(path, value, message):
+    # before the trainer builds an optimizer
+    trainer = SimpleNamespace(cfg=configuration(**{path: value}), _model=POINTS)
+    with pytest.raises(ValueError, match=message):
+        Trainer._build_optimizer(trainer)
+    check_manifold_flags(configuration(common__amp=True), POINTS)
 
 
 class Ratio(nn.Module):
@@ -82,12 +122,11 @@ def test_minus_infinity_from_masking_is_not_an_error():
 
 def test_error_of_a_diverged_training_names_update_and_layer(monkeypatch):
     trainer = SimpleNamespace(get_num_updates=lambda: 6)
-    monkeypatch.setattr(not_finite, "first_not_finite", lambda *_: "output of decoder")
+    monkeypatch.setattr(training, "first_not_finite", lambda *_: "output of decoder")
 
     def step(trainer, samples):
         raise FloatingPointError("gradients are Nan/Inf")
 
     said = "update 7: gradients are Nan/Inf; first not finite: output of decoder; lower --lr"
     with pytest.raises(FloatingPointError, match=said):
-        not_finite.name_the_first(step, trainer, [])
-    assert Trainer.train_step.__name__ == "train_step"
+        training.name_the_first(step, trainer, [])

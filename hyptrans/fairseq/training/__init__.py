@@ -1,1 +1,0 @@
-"""Checks of a training: harmful flags, non-finite values, resuming."""
