@@ -1,4 +1,4 @@
-"""Full disks, Ctrl-C, workers that die, and input that is not read ahead."""
+"""Ctrl-C, workers that die, and input that is not read ahead."""
 
 import os
 import signal
@@ -11,27 +11,7 @@ import pytest
 from hyptrans.data import parallel
 from hyptrans.support.errors import UserError
 from tests import interrupts
-from tests.data.conftest import REPOSITORY, tree
-
-
-def test_a_full_disk_gives_a_one_sentence_error_and_no_partial_file(tmp_path, corpus):
-    words = [*map(str, corpus(train=3000)), "--raw-text", "--out", str(tmp_path / "out")]
-    code = (
-        "import resource, sys; "
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)); "
-        "from hyptrans.data.commands.cli import main; sys.exit(main(sys.argv[1:]))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "text", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "the disk is full or a size limit is reached" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert all(len(content) < 50_000 for content in tree(tmp_path / "out").values())
-    assert not list(tmp_path.rglob("*.partial"))
+from tests.data.conftest import REPOSITORY
 
 
 def shout():

@@ -30,16 +30,20 @@ def test_two_torchrun_processes_match_two_accumulated_batches(data, tmp_path):
         torch.testing.assert_close(two[name], tensor, rtol=0, atol=1e-9)
 
 
-def test_fsdp_is_refused_without_gpus(data, tmp_path):
-    done = run(words(data, tmp_path / "out", "--fsdp", "full_shard"))
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ([], "--fsdp shards parameters over GPUs"),
+        (
+            ["--arch", "hybonet_tiny", "--embedding-storage", "manifold"],
+            "encoder.embed_tokens.weight, decoder.embed_tokens.weight, "
+            "decoder.logits.table.weight are points",
+        ),
+    ],
+    ids=["no GPU", "points"],
+)
+def test_fsdp_is_refused_for_points_and_without_gpus(more, sentence, data, tmp_path):
+    done = run(words(data, tmp_path / "out", "--fsdp", "full_shard", *more))
     assert done.returncode == 2
-    assert "--fsdp shards parameters over GPUs" in done.stderr
+    assert sentence in done.stderr
     assert not (tmp_path / "out" / "run.yaml").exists()
-
-
-def test_fsdp_names_the_parameters_that_are_points(data, tmp_path):
-    own = ["--arch", "hybonet_tiny", "--embedding-storage", "manifold", "--fsdp", "full_shard"]
-    done = run(words(data, tmp_path / "out", *own))
-    assert done.returncode == 2
-    names = "encoder.embed_tokens.weight, decoder.embed_tokens.weight, decoder.logits.table.weight"
-    assert f"{names} are points" in done.stderr

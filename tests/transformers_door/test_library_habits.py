@@ -147,6 +147,8 @@ def test_error_messages_use_python_option_names(tokenizer):
     ) as no:
         HyptransForConditionalGeneration(config)
     assert "--" not in str(no.value)
+    with pytest.raises(UserError, match="has no option 'width'"):
+        HyptransConfig.of(tokenizer, "hybonet_tiny", width=3)
     with pytest.raises(UserError, match="one dictionary for both languages") as no:
         HyptransConfig.of(tokenizer, "hybonet_tiny", share_all_embeddings=True)
     assert "--" not in str(no.value)

@@ -44,25 +44,16 @@ def test_logits_match_the_core_model(model, ours, tokenizer):
     assert found.cache is None
 
 
-def test_attention_mask_overrides_padding_tokens(model, tokenizer):
+def test_a_mask_says_what_is_padding_and_by_default_the_tokens_do(model, tokenizer):
     given = batch(tokenizer)
     wrong = given.input_ids.masked_fill(given.attention_mask.eq(0), 7)
+    ways = ((given.input_ids, given.attention_mask), (wrong, given.attention_mask))
     with torch.no_grad():
-        found, wanted = (
-            model(numbers, given.attention_mask, decoder_input_ids=given.labels).logits
-            for numbers in (wrong, given.input_ids)
+        wanted, *found = (
+            model(numbers, mask, decoder_input_ids=given.labels).logits
+            for numbers, mask in (*ways, (given.input_ids, None))
         )
-    assert torch.equal(found, wanted)
-
-
-def test_padding_tokens_define_the_mask_by_default(model, tokenizer):
-    given = batch(tokenizer)
-    with torch.no_grad():
-        found, wanted = (
-            model(given.input_ids, mask, decoder_input_ids=given.labels).logits
-            for mask in (None, given.attention_mask)
-        )
-    assert torch.equal(found, wanted)
+    assert all(torch.equal(one, wanted) for one in found)
 
 
 @pytest.mark.parametrize("pieces", [[1, 1, 1, 1], [2, 2], [3, 1]])

@@ -47,15 +47,6 @@ def test_a_new_model_keeps_its_shared_tables_when_saved(name, tokenizer, tmp_pat
         assert torch.equal(found.state_dict()[key], tensor), key
 
 
-def test_a_new_model_with_wrong_options_is_refused(tokenizer):
-    from hyptrans.transformers import HyptransConfig
-
-    with pytest.raises(UserError, match="has no option 'width'"):
-        HyptransConfig.of(tokenizer, "hybonet_tiny", width=3)
-    with pytest.raises(UserError, match="a joined dictionary"):
-        HyptransConfig.of(tokenizer, "hybonet_tiny", share_all_embeddings=True)
-
-
 def test_a_model_without_a_tokenizer_is_saved_without_a_card(library, tmp_path):
     from hyptrans.transformers import HyptransConfig, HyptransForConditionalGeneration
 
