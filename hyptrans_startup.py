@@ -93,8 +93,8 @@ class EditedLoader(SourceFileLoader):
         for old, new in EDITS[fullname]:
             if source.count(old) != 1:
                 raise ImportError(
-                    f"{fullname} of fairseq {VERSION} has {old!r} {source.count(old)} times, and "
-                    "hyptrans edits what stands there once: install fairseq anew"
+                    f"{fullname} of fairseq {VERSION} has {old!r} {source.count(old)} times, but "
+                    "hyptrans can edit it only if it occurs once: install fairseq anew"
                 )
             source = source.replace(old, new)
         # the source that tracebacks show and TorchScript compiles

@@ -21,13 +21,13 @@ PUBLIC = (
     *(f"hyptrans.layers.{name}" for name in ("hybonet", "han", "curvature", "hypformer", "hvt")),
     "hyptrans.evaluation.significance",
 )
-"""Functions, and modules with all their names, whose changes the changelog always lists."""
+"""Public functions, and modules whose names are all public; the changelog lists their changes."""
 _PLACES = {
     "Space": "hyptrans.geometry.space",
     "Translator": "hyptrans.inference.translator",
     "UserError": "hyptrans.support.errors",
 }
-"""Modules of the names that are imported on first use."""
+"""The module of each name that is imported on first use."""
 
 
 def load(

@@ -52,6 +52,5 @@ def main(args: argparse.Namespace) -> None:
     if differing < 2:
         many = "1 sentence" if differing else "no sentence"
         sys.stdout.write(
-            f"p is 1: the systems differ in {many} that has a reference, and a choice of sentences "
-            "cannot show that they differ in others\n"
+            f"p is 1: the systems differ in {many} that has a reference, too few for a bootstrap\n"
         )

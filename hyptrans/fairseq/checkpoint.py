@@ -186,7 +186,7 @@ def check_dictionaries(
     if not isinstance(stored, Mapping):
         sys.stderr.write(
             f"checkpoint {one_line(str(path))} does not say which dictionaries it was trained "
-            "with: their sizes alone are held against those of the data\n"
+            "with: only their sizes are compared with the data's\n"
         )
     for side, dictionary in dictionaries.items():
         known = stored.get(side) if isinstance(stored, Mapping) else None

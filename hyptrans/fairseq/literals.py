@@ -40,7 +40,7 @@ def literal(text: Any) -> Any:
     except (ValueError, TypeError, SyntaxError, ArithmeticError, RecursionError) as error:
         raise UserError(
             f"the option {one_line(text, 60)!r} is refused: fairseq would evaluate it, and "
-            "hyptrans lets it evaluate numbers, strings and lists of them alone; write it out"
+            "hyptrans allows only numbers, strings and lists of them; write it out"
         ) from error
 
 

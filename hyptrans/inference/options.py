@@ -28,8 +28,8 @@ class BatchOptions(TypedDict, total=False):
     """Options of all methods.
 
     Attributes:
-        batch_tokens: most source tokens that go through the model at once; 4,000.
-        progress: show how many sentences are done; by default for long lists on a terminal.
+        batch_tokens: most source tokens that go through the model at once (default: 4,000).
+        progress: show how many sentences are done (default: for long lists on a terminal).
     """
 
     batch_tokens: int
@@ -37,19 +37,19 @@ class BatchOptions(TypedDict, total=False):
 
 
 class SearchOptions(BatchOptions, total=False):
-    """Options of ``translate`` and ``n_best``; a value after a semicolon is the default.
+    """Options of ``translate`` and ``n_best``.
 
     Attributes:
-        beam: number of hypotheses that the search keeps for each sentence; 5.
+        beam: number of hypotheses that the search keeps for each sentence (default: 5).
         length_penalty: exponent of the length that divides a hypothesis's log-probability: above
-            1 favors long translations, below 1 short ones; 1.
+            1 favors long translations, below 1 short ones (default: 1).
         lenpen: fairseq's name for ``length_penalty``.
-        max_length: most subwords of a translation; ``2 * n + 10``, where ``n`` is the number of its
-            source's subwords, rounded up to a multiple of 8.
+        max_length: most subwords of a translation (default: ``2 * n + 10``, where ``n`` is the
+            number of its source's subwords, rounded up to a multiple of 8).
         prefix: text that translations begin with, one for all or one for each sentence.
-        sampling: draw each subword by its probability instead of searching with a beam; False.
-        sampling_topk: how many of the most probable subwords to draw from; all.
-        temperature: divisor of the logits: below 1 makes probable subwords more probable; 1.
+        sampling: draw each subword by its probability instead of searching with a beam.
+        sampling_topk: how many of the most probable subwords to draw from (default: all).
+        temperature: divisor of the logits (default: 1): below 1 favors probable subwords.
         seed: seed of the samples; without one, they differ each time.
     """
 
@@ -165,7 +165,7 @@ def prefixes(
 
     Raises:
         TypeError: a prefix is not text.
-        UserError: a prefix is too long, or the number of prefixes is not that of the sentences.
+        UserError: a prefix is too long, or there are not as many prefixes as sentences.
     """
     texts = options.get("prefix")
     if texts is None:
@@ -174,7 +174,7 @@ def prefixes(
     made = [(row[:-1], subwords) for row, subwords in target.cut_all(texts)]
     if len(made) != len(limits):
         raise UserError(
-            f"{len(limits)} sources cannot have {len(made)} prefixes: one for all, or for each"
+            f"{len(limits)} sources cannot have {len(made)} prefixes: give one for all or for each"
         )
     for i, ((row, _), limit) in enumerate(zip(made, limits, strict=True)):
         if len(row) > limit:

@@ -72,7 +72,7 @@ def _without_time(residual: Tensor) -> Tensor:
 
 @functools.cache
 def _scalars(dtype: torch.dtype, c: float, residual_time: bool) -> tuple[float, ...]:
-    """Return least time, 1/c, a squared norm's epsilon, and how much a residual's time counts."""
+    """Return least time, 1/c, a squared norm's epsilon, and the weight of a residual's time."""
     epsilon = lorentz.space_norm_epsilon(dtype)
     return c**-0.5 + lorentz.TIME_MARGIN, 1 / c, epsilon, float(residual_time)
 
@@ -126,7 +126,7 @@ def linear_forward(block: int, pointer: Any) -> None:
     """Map the results of a linear map to points.
 
     Matrices: z ``[N P H, d]``, residual ``[N, d]`` (if P = H = 1) or none, log scales ``[1, P]``,
-    points. Scalars: least time, 1/c, epsilon, and how much the residual's time counts (0 or 1).
+    points. Scalars: least time, 1/c, epsilon, and the weight of the residual's time (0 or 1).
     Integers: H.
     """
     job = read(pointer)

@@ -19,7 +19,7 @@ from hyptrans.kernels.backend import backend
 LEAST_WEIGHT = 1 << 17 if binding.get_host_cpu_name() == "znver4" else 0
 """Smaller matrices of weights are multiplied by MKL."""
 LEAST_PRODUCTS = 3 << 19
-"""Fewer products of two numbers take less time than oneDNN's overhead before its kernel."""
+"""With fewer multiplications, oneDNN's overhead takes longer than the product itself."""
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

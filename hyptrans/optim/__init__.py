@@ -43,7 +43,7 @@ class RiemannianAdam(torch.optim.AdamW):
             manifold = getattr(parameter, "manifold", None)
             if manifold is not None and not isinstance(manifold, StableLorentz):
                 raise ValueError(
-                    f"RiemannianAdam moves points of StableLorentz, and a parameter is one of "
+                    f"RiemannianAdam moves points of StableLorentz, and a parameter is a point of "
                     f"{type(manifold).__name__}: use geoopt.optim.RiemannianAdam for it"
                 )
 

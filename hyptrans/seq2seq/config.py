@@ -55,7 +55,7 @@ class SkeletonConfig:
     )
     rotary_positions: bool = option(
         False,
-        "no vectors of positions; self-attention rotates queries and keys by theirs (RoPE)",
+        "no position vectors; self-attention rotates queries and keys by position (RoPE)",
         in_formula=True,
     )
     share_decoder_input_output_embed: bool = option(

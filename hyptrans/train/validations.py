@@ -35,7 +35,7 @@ class Validations(TrainerCallback):
         self.restore(state)
 
     def restore(self, state: Any) -> None:
-        """Take over the validations of a save; those after it are repeated."""
+        """Restore the validations of a save; the training repeats later ones."""
         scored = (line for line in state.log_history if "eval_bleu" in line)
         self.bleu = {line["step"]: line["eval_bleu"] for line in scored}
 

@@ -83,8 +83,8 @@ class HyptransConfig(PreTrainedConfig):
         """
         if not (self.options is not None and self.source_vocab_size and self.vocab_size):
             raise UserError(
-                "the configuration has no sizes of dictionaries, as folders of earlier versions "
-                "have none: write the folder again with hyptrans export"
+                "the configuration lacks the dictionaries' sizes, which earlier versions did not "
+                "write: export the folder again with hyptrans export"
             )
         name = require_known(self.architecture)
         words = (Size(self.source_vocab_size), Size(self.vocab_size))

@@ -78,7 +78,7 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
             max_length=min(LONGEST, self.decoder.longest) + 1,
             num_beams=BEAM,
             early_stopping=True,
-            min_length=2,  # the start and a token: only a prefix may be followed by the end
+            min_length=2,  # the start and one token: a translation is not empty unless a prefix is
             suppress_tokens=[config.pad_token_id],
         )
         self.post_init()
@@ -187,7 +187,7 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
             )
         if decoder_inputs_embeds is not None:
             if use_cache or cache is not None:
-                raise UserError("decoder_inputs_embeds go without a cache: say use_cache=False")
+                raise UserError("decoder_inputs_embeds cannot use a cache: set use_cache=False")
             decoder_input_ids = self.stand_in(decoder_input_ids, decoder_inputs_embeds)
         elif decoder_input_ids is None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)

@@ -127,11 +127,13 @@ def verdict(layers: Sequence[Layer]) -> str:
         return f"{side} does not show whether it uses the curvature: all states of a layer agree."
     least, most = (f"{100 * stress:.1f}" for stress in (stresses[0], stresses[-1]))
     size = f"{most} %" if least == most else f"{least} to {most} %"
-    fit = f"the best flat embedding in as many dimensions misses distances by {size}"
+    fit = f"the best flat embedding of the same dimension misses distances by {size}"
     used = sum(stress >= CURVED for stress in stresses)
     if used:
         where = f"in {used} of {len(behind)} layers"
-        return f"{side} uses the curvature {where}: {fit}, and {100 * CURVED:g} % count as use."
+        return (
+            f"{side} uses the curvature {where}: {fit}; at least {100 * CURVED:g} % counts as use."
+        )
     extent = "does not use" if stresses[-1] < FLAT else "hardly uses"
     return f"{side} {extent} the curvature: {fit}."
 

@@ -77,7 +77,7 @@ class Selectivity:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the probes of one model predict for one sentence of n words."""
+    """The predictions of one model's probes for one sentence of n words."""
 
     edges: list[Edge]
     """The predicted undirected tree over the words that are not punctuation."""
@@ -114,7 +114,7 @@ class Report:
     notes: list[str] = field(default_factory=list)
     """Remarks on the table, one sentence each."""
     about: list[tuple[str, list[str]]] = field(default_factory=list)
-    """What the page was made from and how: names, each with one or more lines."""
+    """The page's sources and command: names, each with one or more lines."""
     comparisons: dict[str, list[Comparison]] = field(default_factory=dict)
     """By model: comparisons of the first encoder with it."""
     arcs: Arcs | None = None

@@ -69,7 +69,7 @@ def _name(widths: list[float], points: np.ndarray, edges: np.ndarray) -> Boxes:
     """Place the words' names near their points with little overlap; return boxes, ``[n, 4]``.
 
     In a few rounds, each word in turn takes the best of some places around its point, given all
-    others. A place costs for covering names, points or edges and for leaving the picture.
+    others. A place costs more if it covers names, points or edges or leaves the picture.
 
     Shapes: widths of the names ``[n]``, points of the words ``[n, 2]`` and of the edges ``[m, 2]``,
     in pixels.

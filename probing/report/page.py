@@ -127,11 +127,11 @@ def _pictures(example: Example, name: str, prediction: Prediction) -> dict[str, 
     note = f"Center: {center}."
     if math.isfinite(laid.agreement):
         note += (
-            " How well two dimensions keep the order of the probe's own distances between words: "
-            f"{laid.agreement:.2f} (Spearman's rank correlation; 1 would be the same order)."
+            " Distances between words in two dimensions and in the probe have Spearman's "
+            f"rank correlation {laid.agreement:.2f} (1: the same order)."
         )
     if abs(laid.scale - 1) > 1e-9:
-        note += f" Radii are drawn {laid.scale:.2g} times their size; the rings tell the true ones."
+        note += f" Radii are drawn at {laid.scale:.2g} times their size; the rings show true radii."
     return made | {"disk": disk.draw(example, prediction, name, laid), "note": note}
 
 

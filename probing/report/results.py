@@ -24,9 +24,9 @@ NOTHING = "\N{EN DASH}"
 _SURE = 0.001
 """Smaller p-values are printed as ``p <`` this."""
 _SELECTIVE = (
-    "Selectivity: UUAS on gold trees less UUAS on control trees, in which each word type drew once "
-    "whether its words hang on the previous word, on the next or on the first (after Hewitt and "
-    "Liang 2019); each probe at the layer that is best for it on the development set."
+    "Selectivity: UUAS on gold trees minus UUAS on control trees, in which a random draw for each "
+    "word type decides whether its words depend on the previous word, the next or the first (after "
+    "Hewitt and Liang 2019). Each probe uses its best layer on the development set."
 )
 _DEVIATION = "±: standard deviation over probe seeds."
 
@@ -138,8 +138,8 @@ def markdown(models: Sequence[ModelResult], line: str, notes: Sequence[str] = ()
     return "\n\n".join(
         [
             table(models),
-            "Test set; layers: of UUAS and Dspr. / of Root and Nspr., 0 = embeddings, each the "
-            "best on the development set.",
+            "Test set. Layers: the best on the development set for UUAS and Dspr. / for Root and "
+            "Nspr.; 0 is the embeddings.",
             *([_DEVIATION] if any(model.spread for model in models) else []),
             *notes,
             f"Signature: `{line}`",
@@ -175,7 +175,7 @@ def beside(report: Report) -> list[Table]:
         found.append(_arcs(report.arcs))
     if report.selectivities:
         rows = [(one.model, _selectivity(one)) for one in report.selectivities]
-        header = ("probes of", "gold less control")
+        header = ("probes of", "gold minus control")
         found.append(Table("The trees, or the probe?", header, rows, _SELECTIVE))
     return found
 
@@ -187,12 +187,12 @@ def _comparisons(comparisons: Mapping[str, Sequence[Comparison]], first: str) ->
         at = {comparison.metric: comparison for comparison in found}
         rows.append((name, *(_difference(at.get(metric)) for metric in METRICS)))
     note = (
-        f"Differences of {escaped(first)} and each other, and two-sided p-values of approximate "
+        f"{escaped(first)} minus each other row, with the two-sided p-value of approximate "
         f"randomization over sentences ({TOSSES:,} tosses, seeds averaged, not corrected for the "
         "number of comparisons)."
     )
     title = "Is the difference more than chance?"
-    return Table(title, (f"{first} less", *TITLES.values()), rows, note)
+    return Table(title, (f"{first} minus", *TITLES.values()), rows, note)
 
 
 def _arcs(arcs: Arcs) -> Table:

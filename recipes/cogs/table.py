@@ -19,7 +19,7 @@ PUBLISHED = "published"
 ``lex_acc`` over all kinds not listed, and ``overall_acc``."""
 _OTHERS, _ALL = "lex_acc", "overall_acc"
 LEAST_SEEDS = 3
-"""Fewest seeds of the twin for comparison, if at least one twin has this many."""
+"""Fewest seeds of a twin to compare with, if any twin has this many."""
 TESTED = "hybonet_plus"
 """The model whose kinds of generalization are compared with the twin's."""
 _OF_A_KIND = 1000

@@ -27,7 +27,7 @@ CELLS = {
     **{f"d{width}h1": (width, 1) for width in (4, 8)},
     **{"d6": (6, 2), "d10": (10, 2)},
 }
-"""Width and heads. A time takes one number of a head, which counts at small widths."""
+"""Width and heads. A time takes one coordinate of each head, which matters at small widths."""
 _TIMES_WITHIN = tuple(model for model in MODELS if model != "lorentz_shell")
 ONLY = {
     **{"d4h1": _TIMES_WITHIN, "d8h1": _TIMES_WITHIN},

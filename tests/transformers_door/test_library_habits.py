@@ -60,7 +60,7 @@ def test_input_ids_and_inputs_embeds_together_are_refused(model, given):
     vectors = model.get_input_embeddings()(given.input_ids)
     with pytest.raises(UserError, match="input_ids or inputs_embeds, not both"):
         model(**given, inputs_embeds=vectors, decoder_input_ids=given.input_ids)
-    with pytest.raises(UserError, match="decoder_inputs_embeds go without a cache"):
+    with pytest.raises(UserError, match="decoder_inputs_embeds cannot use a cache"):
         model(**given, decoder_inputs_embeds=vectors, use_cache=True)
 
 

@@ -36,7 +36,9 @@ class Named:
         """Add the options that all named data sets have."""
         add_shared_arguments(parser, self.sizes, self.languages)
         listed = "\n".join(f"  {url}" for url in self.urls)
-        parser.epilog = f"{parser.epilog}\n\ndownload and unpack into DIR before:\n{listed}"
+        parser.epilog = (
+            f"{parser.epilog}\n\ndownload these first and unpack them into DIR:\n{listed}"
+        )
         about = "folder with the unpacked archives; files may be gzipped"
         parser.add_argument("--raw", type=Path, metavar="DIR", required=True, help=about)
 

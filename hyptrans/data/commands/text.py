@@ -111,7 +111,7 @@ def _wrong_languages(args: argparse.Namespace, given: Given) -> Iterator[str]:
         args.source_lang = args.source_lang or source
         args.target_lang = args.target_lang or target
     if not (args.source_lang and args.target_lang):
-        why = f"as {' and '.join(map(str, first))} do not end in a language each"
+        why = f"as {' and '.join(map(str, first))} do not both end in a language"
         why = why if first else "as no --train file ends in a language"
         yield f"--source-lang and --target-lang are required, {why}"
         return

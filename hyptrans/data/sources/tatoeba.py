@@ -55,10 +55,10 @@ def _lines(path: Path, member: str) -> Iterator[str]:
 def split(rows: Iterable[Pair], *, held_out: int, seed: int) -> tuple[dict[str, list[Pair]], int]:
     """Distribute the pairs so that the three sets share no source and no target sentence.
 
-    The distinct sources are shuffled. Each gives one pair, with its first translation, as a
-    sentence counts once in a score: to the test set until that is full, then to the validation set,
-    whose translations must not be in the test set. Training gets all other pairs whose
-    translation is in neither.
+    Distinct sources, shuffled, fill first the test set, then the validation set, each with its
+    first translation only, because a score counts a sentence once. The validation set skips
+    translations that the test set has. Training gets all other pairs whose translation is in
+    neither.
 
     Args:
         rows: source and target sentences.

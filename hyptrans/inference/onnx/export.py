@@ -25,8 +25,8 @@ from hyptrans.support.files import sha256
 
 OPSET = 20
 ROUNDING, MOST_TIMES = 1e-4, 3.0
-"""A float32 graph's log-probabilities may be this far from float64, or so many times as far as
-torch's in float32: a trained model may amplify rounding errors a thousandfold in both."""
+"""A float32 graph's log-probabilities may differ this much from float64's, or this many times as
+much as torch's float32 does: a trained model may amplify both errors a thousandfold."""
 MOST_ROUNDED = 1.0
 """The same for 8 bits. The random sentences of the check are no text: a trained model rounded to
 8 bits reaches 0.6 on them, and a wrong graph several units at the likeliest tokens."""

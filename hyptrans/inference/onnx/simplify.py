@@ -19,7 +19,7 @@ from onnxscript.rewriter.rules import common
 
 op: Any = opset20
 _FOLDED = 1 << 26
-"""Most elements of a constant that is folded at export; no table of tokens has as many."""
+"""Most elements of a constant that the export folds; no table of tokens has that many."""
 
 
 def _attention(

@@ -49,7 +49,7 @@ def push(place: Path, repository: str, *, private: bool = False) -> str:
             it, or the hub refuses it.
     """
     if not place.is_dir():
-        raise UserError(f"{place} is not a model folder: hyptrans export makes one of a checkpoint")
+        raise UserError(f"{place} is not a model folder: hyptrans export makes one")
     if not _NAME.fullmatch(repository):
         raise UserError(f"a repository must be named user/name, got {repository!r}")
     files = _own_files(folder.read(place), place)

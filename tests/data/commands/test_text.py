@@ -180,7 +180,7 @@ def test_an_ending_that_is_not_a_language_requires_the_flags(tmp_path, run, name
     words = ["--train", *files, "--valid", *files, *RAW, "--out", tmp_path / "out"]
     message = error_of(run("text", *words))
     assert "--source-lang and --target-lang are required" in message
-    assert f"{files[0]} and {files[1]} do not end in a language each" in message
+    assert f"{files[0]} and {files[1]} do not both end in a language" in message
     assert run("text", *words, "--source-lang", "en", "--target-lang", "de")[0] == 0
 
 
