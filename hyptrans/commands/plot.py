@@ -102,7 +102,7 @@ def read_log(path: Path) -> list[tuple[str, int, float]]:
     if not points:
         raise UserError(
             f"{path} has no lines of a training: name what fairseq-train printed (train_inner or "
-            "valid), or the folder of a hyptrans train"
+            "valid), or a folder of hyptrans train"
         )
     return points
 

@@ -93,7 +93,7 @@ def lift(space: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
 
 
 def _has_own_gradient(space: Tensor, inverse_c: CurvatureLike) -> bool:
-    """Return whether :class:`_Lift` may compute a lift: plain autograd needs its gradient.
+    """Return whether :class:`_Lift` may compute a lift: only plain autograd uses its gradient.
 
     Transforms of ``torch.func`` and compilers use the formula.
     """

@@ -34,5 +34,5 @@ def cell(value: Any, form: str = "") -> str:
 
 
 def rate(value: float, is_open: bool) -> str:
-    """Write a learning rate; brackets mean that its search is open."""
+    """Write a learning rate; brackets mean that it is not tuned."""
     return f"({value:g})" if is_open else f"{value:g}"
