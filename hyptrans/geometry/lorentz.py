@@ -63,7 +63,7 @@ def time_signs(like: Tensor, size: float = 1.0) -> Tensor:
 
 @functools.lru_cache(maxsize=256)
 def _signs(width: int, size: float, dtype: torch.dtype, device: torch.device) -> Tensor:
-    # a training may save for its gradients what an earlier translation cached in inference mode
+    # training may need for its gradients what an earlier translation cached in inference mode
     with torch.inference_mode(False):
         signs = torch.full((width,), size, dtype=dtype, device=device)
         signs[0] = -size

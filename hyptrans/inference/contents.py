@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hyptrans.inference.architecture import Option
 
 AVERAGED = "averaged_updates"
-"""The fact in which an average lists the updates after which its checkpoints were written."""
+"""The fact that lists after how many updates an average's checkpoints were written."""
 # the name of a language, in any code, zh.char too; without a slash it cannot be a path
 _LANGUAGE = re.compile(r"[A-Za-z0-9_.-]{1,32}")
 

@@ -127,6 +127,6 @@ def device_constants(scalars: tuple[float, ...], like: Tensor) -> Tensor:
 
 @functools.lru_cache(maxsize=1024)
 def _on_device(scalars: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    # training may save for its gradients what an earlier translation cached in inference mode
+    # training may need for its gradients what an earlier translation cached in inference mode
     with torch.inference_mode(False):
         return torch.tensor(scalars, dtype=dtype, device=device)

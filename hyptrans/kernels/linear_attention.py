@@ -71,7 +71,7 @@ def channel_factors(scale: Tensor) -> Tensor:
 
 def ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
     """Return ``numerator / denominator``, or about zero where no key was seen."""
-    # fill in 1 and not the floor: division by the floor would blow up the gradient
+    # divide by 1 there, not by the floor, whose inverse would blow up the gradient
     return numerator / denominator.masked_fill(denominator < DENOMINATOR_FLOOR, 1.0)
 
 

@@ -34,8 +34,8 @@ sqrt(2)."""
 DEFAULT_FOCUS_POWER = 2.0
 ATTENTIONS = ("linear", "softmax")
 ATTENTION = (
-    "linear: focused linear attention, time and memory grow as the length; "
-    "softmax: Lorentz attention, as their square"
+    "linear: focused linear attention, linear in the length; "
+    "softmax: Lorentz attention, quadratic in the length"
 )
 
 
@@ -54,7 +54,7 @@ class HypformerConfig(LorentzConfig):
     )
     hypformer_focus_power: Optional[float] = option(
         None,
-        "linear attention's features are raised to this power; above 1 sharpens "
+        "exponent of linear attention's features; above 1 sharpens attention "
         f"(default: {DEFAULT_FOCUS_POWER:g})",
         in_formula=True,
     )

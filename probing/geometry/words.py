@@ -26,8 +26,8 @@ def words_of(
 ) -> Cloud:
     """Return the single-token words of the first 300 sentences that have states.
 
-    Leaves out other words: their states are means of their tokens' states, which lie nearer to the
-    origin than these, even if all of an encoder's own states lie on one sphere.
+    Words of several tokens are left out: the mean of their tokens' states lies nearer to the origin
+    than these states, even if all of an encoder's own states lie on one sphere.
 
     Args:
         states: states of the trees.
