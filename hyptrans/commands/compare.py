@@ -6,11 +6,7 @@ from pathlib import Path
 
 from hyptrans.evaluation import scores, significance
 from hyptrans.support import tables
-from hyptrans.support.errors import UserError
 from hyptrans.support.files import short_names
-
-_MOST_SAMPLES = 100_000
-"""Most resamplings of the test set; this many fit into memory."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,8 +16,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("first", type=Path, metavar="A.out", help=kind)
     add("second", type=Path, metavar="B.out", help=f"{kind}, of the system to compare with A")
     scores.add_references(parser)
-    about = "resamplings of the test set (default: %(default)s)"
-    add("--samples", type=int, default=significance.SAMPLES, metavar="N", help=about)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -30,12 +24,10 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         UserError: the files do not belong together, or the tokenizer is not installed.
     """
-    if not 2 <= args.samples <= _MOST_SAMPLES:
-        raise UserError(f"--samples must be 2 to {_MOST_SAMPLES:,}, got {args.samples}")
     paths = (args.first, args.second)
     systems, references, tokenize = scores.read(paths, args.references, args.tokenize)
     first, second = systems
-    found = significance.compare(first, second, references, samples=args.samples, tokenize=tokenize)
+    found = significance.compare(first, second, references, tokenize=tokenize)
     # fairseq-generate gives all its files the same name
     names = short_names(map(str, paths))
     shown_names = [tables.escaped(names[str(path)]) for path in paths]

@@ -4,7 +4,7 @@ import argparse
 import io
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -90,36 +90,30 @@ def read_log(path: Path) -> list[tuple[str, int, float]]:
     Raises:
         UserError: there is no such file, or it has no lines of a training.
     """
-    if states := {int(one.parent.name.partition("-")[2]): one for one in path.glob(_STATES)}:
+    states = sorted(path.glob(_STATES), key=lambda one: int(one.parent.name.partition("-")[2]))
+    if states:
         try:
-            text = states[max(states)].read_text(encoding="utf-8")
-            return [*_of_history(read_json(text)["log_history"])]
+            history = read_json(states[-1].read_text(encoding="utf-8"))["log_history"]
+            return [
+                (_HISTORY[name], line["step"], float(line[name]))
+                for line in history
+                for name in _HISTORY.keys() & line.keys()
+            ]
         except (ValueError, KeyError, TypeError) as error:
-            raise UserError(f"{states[max(states)]} is damaged: {error}") from error
+            raise UserError(f"{states[-1]} is damaged: {error}") from error
     if not path.is_file():
         raise UserError(f"{path} is neither a log nor a folder that hyptrans train wrote: name one")
-    points = [*_of_lines(path.read_text(encoding="utf-8", errors="replace"))]
+    points = []
+    for part, line in _LINE.findall(path.read_text(encoding="utf-8", errors="replace")):
+        values = {f"{part} {name}": float(value) for name, value in _PAIR.findall(line)}
+        if (updates := values.get(f"{part} num_updates")) is not None:
+            points += [(key, int(updates), values[key]) for key in TITLES.keys() & values.keys()]
     if not points:
         raise UserError(
             f"{path} has no lines of a training: name what fairseq-train printed (train_inner or "
             "valid), or a folder of hyptrans train"
         )
     return points
-
-
-def _of_history(lines: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int, float]]:
-    for line in lines:
-        for name in _HISTORY.keys() & line.keys():
-            yield _HISTORY[name], line["step"], float(line[name])
-
-
-def _of_lines(text: str) -> Iterator[tuple[str, int, float]]:
-    for part, line in _LINE.findall(text):
-        values = {name: float(value) for name, value in _PAIR.findall(line)}
-        updates = values.pop("num_updates", None)
-        for name, value in values.items():
-            if updates is not None and f"{part} {name}" in TITLES:
-                yield f"{part} {name}", int(updates), value
 
 
 def draw(courses: Mapping[str, Curves], form: str) -> bytes:

@@ -83,17 +83,13 @@ def main(args: argparse.Namespace) -> None:
     # someone who types waits for an answer to each line
     size = 1 if typed else _AT_A_TIME
     done = 0
-    for lines in _chunks(decoded(sys.stdin.buffer, "standard input"), size):
+    stream = decoded(sys.stdin.buffer, "standard input")
+    while lines := list(islice(stream, size)):
         for text in _translated(model, lines, done, args.n_best, options):
             # an untrusted dictionary may contain line ends and terminal control characters
             sys.stdout.write(f"{scrubbed(text, raw_text=False)}\n")
         sys.stdout.flush()
         done += len(lines)
-
-
-def _chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
-    while chunk := list(islice(lines, size)):
-        yield chunk
 
 
 def _translated(

@@ -7,7 +7,6 @@ for every size of ``train``; no English and no Tovari sentence occurs twice.
 import argparse
 import sys
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import write_whole
@@ -19,13 +18,6 @@ LANGUAGES = ("en", "qtv")  # qtv: a code of the range kept for private use
 SIZES = {"valid": 400, "test": 500, "train": 20000}
 MOST_WORDS = 12
 """Length of the longest sentence of either side, punctuation included."""
-
-
-class Pair(NamedTuple):
-    """One sentence in both languages, as trees."""
-
-    source: Word
-    target: Word
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,13 +52,13 @@ def main(args: argparse.Namespace) -> None:
     sys.stdout.write(f"{args.out}: written\n")
 
 
-def pairs(seed: int = 1) -> Iterator[Pair]:
-    """Yield distinct sentence pairs endlessly, in an order fixed by the seed."""
+def pairs(seed: int = 1) -> Iterator[tuple[Word, Word]]:
+    """Yield distinct sentences endlessly, in English and Tovari, in an order fixed by the seed."""
     sampler = Sampler(seed)
     seen: set[tuple[str, str]] = set()
     while True:
         meaning = sampler.sentence()
-        pair = Pair(english(meaning), tovari(meaning))
+        pair = english(meaning), tovari(meaning)
         written = set(zip(LANGUAGES, map(text, pair), strict=True))
         words = max(len(list(tree.in_order())) for tree in pair)
         if words <= MOST_WORDS and not written & seen:
