@@ -7,7 +7,6 @@ import pytest
 import torch
 from sacrebleu.metrics import BLEU, CHRF
 
-from hyptrans.commands.cli import PROGRAM
 from hyptrans.inference.load import SHIPPED
 from tests.commands.conftest import call
 
@@ -32,12 +31,7 @@ def test_score_matches_sacrebleu_and_prints_its_signature(more, tmp_path, capsys
     )  # fmt: skip
 
 
-def test_export_writes_a_card_with_scores_that_info_shows(
-    make,
-    texts,
-    tmp_path,
-    capsys,
-):
+def test_export_writes_a_card_with_scores_that_info_shows(make, texts, tmp_path, capsys):
     sources = [text for text in texts if text]
     (tmp_path / "my test.en").write_text("".join(f"{text}\n" for text in sources))
     (tmp_path / "test.de").write_text("".join(f"{text}\n" for text in reversed(sources)))
@@ -96,12 +90,14 @@ def test_export_leaves_overlong_lines_empty_as_translate_does(make, tmp_path, ca
     assert "warning: line 2 has" in error
 
 
-def test_export_of_an_invalid_checkpoint_leaves_no_folder(tmp_path, capsys):
+def test_files_that_are_no_model_leave_no_folder(tmp_path, capsys):
     (tmp_path / "x.pt").write_text("hello")
     status, _, error = call(capsys, "export", tmp_path / "x.pt", "--out", tmp_path / "out")
-    assert status == 2
-    assert error.startswith("error: checkpoint ")
+    assert (status, error[:18]) == (2, "error: checkpoint ")
     assert not (tmp_path / "out").exists()
+    status, _, error = call(capsys, "push", tmp_path, "user/name")
+    assert status == 2
+    assert "config.json does not belong to a model folder (it is not a regular file)" in error
 
 
 def test_export_refuses_a_foreign_folder_before_translating(make, tmp_path, capsys):
@@ -134,14 +130,7 @@ def test_invalid_bpe_codes_give_a_one_sentence_error(make, prepared, tmp_path, c
     pytest.importorskip("subword_nmt")
     text = tmp_path / "train.en"
     text.write_text("the dog sees a cat .\n")
-    capsys.readouterr()
     words = ["info", make("hybonet"), "--data", prepared, "--bpe-codes", text]
-    assert PROGRAM.run([*map(str, words)]) == 2
-    *_, error = capsys.readouterr().err.splitlines()
-    assert f"{text} is not a subword-nmt model (Error: invalid line 1 in BPE codes" in error
-
-
-def test_push_refuses_a_folder_that_is_not_a_model(tmp_path, capsys):
-    status, _, error = call(capsys, "push", tmp_path, "user/name")
+    status, _, error = call(capsys, *words)
     assert status == 2
-    assert "config.json does not belong to a model folder (it is not a regular file)" in error
+    assert f"{text} is not a subword-nmt model (Error: invalid line 1 in BPE codes" in error

@@ -54,19 +54,19 @@ def test_rate_follows_the_formula(model, width):
         assert rate == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("model", [None, {"decoder_embed_dim": 64}])
-def test_noam_refuses_a_model_without_a_width(model):
-    with pytest.raises(ValueError, match=r"found no --encoder-embed-dim .* take inverse_sqrt"):
-        build(configuration(model))
-
-
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("model", "options", "message"),
     [
-        ({"lr": [1.0, 2.0]}, r"takes one --lr, its factor; got \[1.0, 2.0\]"),
-        ({"warmup_updates": 0}, "--warmup-updates must be at least 1, got 0"),
+        (None, {}, r"found no --encoder-embed-dim .* take inverse_sqrt"),
+        ({"decoder_embed_dim": 64}, {}, r"found no --encoder-embed-dim .* take inverse_sqrt"),
+        (
+            {"encoder_embed_dim": 64},
+            {"lr": [1.0, 2.0]},
+            r"takes one --lr, its factor; got \[1.0, 2",
+        ),
+        ({"encoder_embed_dim": 64}, {"warmup_updates": 0}, "--warmup-updates must be at least 1, "),
     ],
 )
-def test_impossible_options_are_refused(options, message):
+def test_impossible_models_and_options_are_refused(model, options, message):
     with pytest.raises(ValueError, match=message):
-        build(configuration({"encoder_embed_dim": 64}, **options))
+        build(configuration(model, **options))

@@ -94,27 +94,3 @@ def test_an_interrupted_copy_preserves_the_old_file(tmp_path, monkeypatch):
     assert last.read_text() == "old"
     assert checkpoint_utils.PathManager.copy(str(new), str(last), overwrite=True)
     assert last.read_text() == "new"
-
-
-def test_fairseq_copies_checkpoints_atomically(tmp_path, monkeypatch):
-    """``save_checkpoint`` itself, with a trainer that writes a file."""
-    copied = []
-    monkeypatch.setattr("shutil.copyfile", lambda *names: copied.append(names))
-    monkeypatch.setattr("os.replace", lambda *names: None)
-    trainer = SimpleNamespace(
-        data_parallel_rank=0,
-        should_save_checkpoint_on_current_rank=True,
-        is_data_parallel_master=True,
-        always_call_state_dict_during_save_checkpoint=False,
-        checkpoint_suffix="",
-        get_num_updates=lambda: 1,
-        save_checkpoint=lambda name, extra: None,
-        consolidate_optimizer=lambda: None,
-    )
-    epoch = SimpleNamespace(epoch=1, end_of_epoch=lambda: True, state_dict=dict)
-    cfg = checkpoint_utils.CheckpointConfig(save_dir=str(tmp_path))
-    checkpoint_utils.save_checkpoint(cfg, trainer, epoch, 1.0)
-    assert [Path(copy).name for _, copy in copied] == [
-        "checkpoint_best.pt.tmp",
-        "checkpoint_last.pt.tmp",
-    ]

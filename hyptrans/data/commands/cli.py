@@ -26,8 +26,7 @@ PROGRAM = Program(
         ),
         "wmt14": Command(
             "hyptrans.data.commands.named:WMT14",
-            "prepare WMT'14 English-German (default: en to de) from the unpacked archives;\n"
-            "newstest2014 is test, newstest2013 is test1",
+            "prepare WMT'14 English-German (default: en to de) from the unpacked archives",
             "wmt14 --raw wmt14 --out data/wmt14 --joined-dictionary",
             stopped=_STOPPED,
         ),

@@ -37,10 +37,13 @@ class Named:
         add_shared_arguments(parser, self.sizes, self.languages)
         listed = "\n".join(f"  {url}" for url in self.urls)
         parser.epilog = (
-            f"{parser.epilog}\n\ndownload these first and unpack them into DIR:\n{listed}"
+            f"{parser.epilog}
+
+download these first and unpack them into FOLDER:
+{listed}"
         )
         about = "folder with the unpacked archives; files may be gzipped"
-        parser.add_argument("--raw", type=Path, metavar="DIR", required=True, help=about)
+        parser.add_argument("--raw", type=Path, metavar="FOLDER", required=True, help=about)
 
     def main(self, args: argparse.Namespace) -> None:
         """Prepare the data set.
