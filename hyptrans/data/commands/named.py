@@ -37,10 +37,7 @@ class Named:
         add_shared_arguments(parser, self.sizes, self.languages)
         listed = "\n".join(f"  {url}" for url in self.urls)
         parser.epilog = (
-            f"{parser.epilog}
-
-download these first and unpack them into FOLDER:
-{listed}"
+            f"{parser.epilog}\n\ndownload these first and unpack them into FOLDER:\n{listed}"
         )
         about = "folder with the unpacked archives; files may be gzipped"
         parser.add_argument("--raw", type=Path, metavar="FOLDER", required=True, help=about)
