@@ -16,13 +16,12 @@ from starlette.staticfiles import StaticFiles
 
 from hyptrans.inference.options import BEAM, LENPEN, MOST_LENPEN
 from hyptrans.inference.sentences import check_at_least_one, check_bounded
+from hyptrans.serve.connection import body_of
 from hyptrans.serve.line import Line
 from hyptrans.support.errors import UserError
 
 FIELDS = ("texts", "model", "beam", "n_best", "length_penalty")
 MOST_BEAM = 20
-MOST_BYTES = 1 << 20
-"""Most bytes of a request."""
 
 
 class _Kind(NamedTuple):
@@ -135,13 +134,7 @@ async def _fields(request: Request) -> dict[str, Any]:
     # a browser asks permission to send this type to another origin, and this server never gives it
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise HTTPException(415, "content-type must be application/json")
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_BYTES:
-            raise HTTPException(
-                413, f"a request has at most {MOST_BYTES:,} bytes: send fewer texts"
-            )
+    body = await body_of(request)
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError):

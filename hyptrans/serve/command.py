@@ -51,6 +51,7 @@ def main(args: argparse.Namespace) -> None:
     check_bounded(0, 65535, port=args.port)
     uvicorn = require("uvicorn", "serve")
     from hyptrans.serve.app import Service
+    from hyptrans.serve.connection import Connection
 
     models = {place: load(place, device=args.device, engine=args.engine) for place in args.models}
     # imports torch, which the other engine does without
@@ -66,6 +67,7 @@ def main(args: argparse.Namespace) -> None:
     app = Service(models, args.max_characters, args.max_waiting, look)
     config = uvicorn.Config(
         app.app(_HERE if args.host in _HERE else ["*"]),
+        http=Connection,
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -14,6 +14,7 @@ import uvicorn
 
 import hyptrans
 from hyptrans.serve.app import Service
+from hyptrans.serve.connection import Connection
 from hyptrans.serve.look import look
 from tests.interrupts import heed
 
@@ -40,7 +41,7 @@ def running(models, *, max_characters=200, max_waiting=20, hosts=("127.0.0.1",))
     """The port of a server in a thread of this process."""
     listening = socket.create_server(("127.0.0.1", 0))
     app = Service(models, max_characters, max_waiting, look).app(hosts)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="critical"))
+    server = uvicorn.Server(uvicorn.Config(app, http=Connection, log_level="critical"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:

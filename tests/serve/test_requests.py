@@ -2,10 +2,12 @@
 
 import json
 import math
+import socket
 
 import pytest
 import torch
 
+from hyptrans.serve import connection
 from tests.serve.conftest import ask, running
 
 TEXTS = ["Good night.", "", "Where is the station?", "Good night."]
@@ -137,3 +139,27 @@ def test_inspection_returns_attention_and_encoder_states(port, model):
         inside = torch.tensor(layer["places"]).norm(dim=1)
         assert torch.atanh(inside).mul(2).sub(radii * found["scale"]).abs().max() < 1e-3
         assert layer["disk"] is True
+
+
+@pytest.mark.parametrize(
+    ("sent", "answer"),
+    [
+        ("", b""),
+        ("POST /translate HTTP/1.1\r\nHost: 127.0.0.1\r\n", b""),
+        (
+            "POST /translate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n"
+            "Content-Type: application/json\r\n\r\n{",
+            b'{"error":"the request did not arrive within 0.2 seconds: send it again"}',
+        ),
+    ],
+    ids=["nothing", "half of a head", "half of a body"],
+)
+def test_a_connection_whose_request_does_not_arrive_is_closed(model, monkeypatch, sent, answer):
+    monkeypatch.setattr(connection, "PATIENCE", 0.2)
+    with running({"m": model}) as port, socket.create_connection(("127.0.0.1", port)) as client:
+        client.settimeout(30)
+        client.sendall(sent.encode())
+        found = b"".join(iter(lambda: client.recv(4096), b""))
+        assert found.endswith(answer)
+        assert bool(found) == bool(answer)
+        assert ask(port, "/health").status == 200
