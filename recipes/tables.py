@@ -104,12 +104,11 @@ def choices(
     for model, when in WHEN.items():
         if model in finals:
             scores = finals[model].values("bleu")
-            several = f"{len(scores)} seeds" if len(scores) > 1 else "1 seed"
-            bleu = f"{seeds.spread(scores)} ({several})"
+            bleu = f"{seeds.spread(scores)} ({len(scores)})"
             tree, ratio = parsed.get(f"{model}_iwslt_d64"), ratios.get((model, "train", 64, 32))
             uuas = f"{tree['test']['uuas']:.3f}" if tree else "-"
             rows.append([f"`{model}`", when, bleu, uuas, f"{ratio:.2f}" if ratio else "-"])
-    return tables.markdown(["model", "when", "BLEU", "trees", "speed"], rows, texts=2)
+    return tables.markdown(["model", "when", "BLEU (seeds)", "trees", "speed"], rows, texts=2)
 
 
 def trees(probing: Mapping[str, Any]) -> str:

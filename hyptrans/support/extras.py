@@ -25,8 +25,8 @@ def require(module: str, extra: str) -> ModuleType:
         extra: the extra of this package that installs it.
 
     Raises:
-        MissingExtra: the module is not installed. If it is, but lacks a module itself, that other
-            error is raised.
+        MissingExtra: the module is not installed.
+        ModuleNotFoundError: the module is installed, but a module that it imports is not.
     """
     package = module.partition(".")[0]
     try:

@@ -203,7 +203,7 @@ def _arcs(arcs: Arcs) -> Table:
     total = sum(arcs.counts)
     rows = [("share of the edges", *(f"{100 * count / total:.1f} %" for count in arcs.counts))]
     rows += [(name, *map(figure, shares)) for name, shares in arcs.uuas.items()]
-    header = ("UUAS by words from end to end of an edge", *names, f"{arcs.lengths[-1]} or more")
+    header = ("UUAS by length of an edge in words", *names, f"{arcs.lengths[-1]} or more")
     return Table("Long edges", header, rows)
 
 
