@@ -221,7 +221,10 @@ def test_graph_does_not_slice_points(graphs_of):
     kinds = Counter(node.op_type for node in nodes)
     assert not kinds.keys() & {"Slice", "ReduceL2", "Pow", "IsNaN"}
     # of two layers
-    assert len(nodes) < 250
+    assert len(nodes) < 215
+    # the shape of a reshape is constant, but where it joins or splits sentences and beams
+    assert kinds["Shape"] <= 3
+    assert "Gemm" not in kinds
     assert kinds["Sqrt"] == kinds["ReduceSumSquare"]
 
 
