@@ -135,7 +135,7 @@ def read(
     if chosen == DEFAULT_TOKENIZER and 2 * len(_UNSPACED.findall(text)) > len(text):
         sys.stderr.write(
             f"warning: {one_line(str(references))} is in a script that puts no spaces between "
-            f"words, at which {chosen} splits: name another with --tokenize, as zh or ja-mecab\n"
+            f"words, at which {chosen} splits: name another with --tokenize, such as zh\n"
         )
     return systems, lines, chosen
 
