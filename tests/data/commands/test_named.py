@@ -78,7 +78,9 @@ def made(run, name, raw, out, *more):
     """The steps of a finished run."""
     status, _, err = run(name, "--raw", raw, "--out", out, *SMALL, *more)
     assert status == 0, err
-    return manifest_of(out)["steps"]
+    manifest = manifest_of(out)
+    assert manifest["command"][0] == name
+    return manifest["steps"]
 
 
 def test_real_iwslt_test_sets_have_6750_pairs(tmp_path, data, run):
@@ -159,7 +161,10 @@ def test_iwslt_steps_match_the_script(tmp_path, run, iwslt):
     # the script's tokenizer sees the entities of the XML, the references do not
     tokenized = lines_of(out / "intermediate/text/test.en")[1]
     assert tokenized == "r &amp; amp ; d &amp; lt ; en &amp; gt ; isn &apos;t"
-    assert lines_of(out / "raw/test.en")[1] == "R&D <en> isn\u2019t"
+    raw = lines_of(out / "raw/test.en")
+    assert raw[1] == "R&D <en> isn\u2019t"
+    # the last lines of one, two … five sentences and another, in the order of the sets
+    assert [i for i, line in enumerate(raw) if line == raw[1]] == [1, 4, 8, 13, 19]
 
 
 def test_wmt_steps_match_the_script(tmp_path, run, wmt):
