@@ -10,11 +10,10 @@ example: python -m recipes.benchmark.doors --data data --archs hybonet_plus_iwsl
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import resource
-import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -23,10 +22,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hyptrans.support import tables
+import pandas as pd
+
+import hyptrans.fairseq  # noqa: F401 - patches fairseq on import
 from hyptrans.support.errors import UserError, run_command
 from recipes.common import options
 from recipes.common.commands import ROOT, say
+from recipes.common.table import markdown
 
 FIRST = 5
 """Number of first updates that do not count, because they compile kernels."""
@@ -35,89 +37,68 @@ SHARED |= {"dropout": 0.2, "attention-dropout": 0, "label-smoothing": 0.1, "seed
 DOORS = ("hyptrans train", "fairseq-train")
 
 
-class Counter:
-    """Counts tokens and CPU seconds after the first updates."""
+def turn(door: str, updates: int, words: Sequence[str]) -> None:
+    """Train; after the last update print tokens per CPU second and peak MiB, and exit."""
+    done: list[tuple[int, float]] = []
+    # what computes an update, and where its batch is
+    place, name = ("fairseq.trainer", "train_step")
+    if door == DOORS[0]:
+        place, name = ("transformers", "training_step")
+    trainer = importlib.import_module(place).Trainer
+    step = getattr(trainer, name)
 
-    def __init__(self) -> None:
-        self.updates, self.tokens, self.since = 0, 0, 0.0
+    def tokens(batch: Any) -> int:
+        if door == DOORS[0]:
+            return int(batch["labels"].ge(0).sum())
+        return sum(sample["ntokens"] for sample in batch)
 
-    def update(self, tokens: int) -> None:
-        """Count an update that has just ended."""
-        self.updates += 1
-        if self.updates <= FIRST:
-            self.since = time.process_time()
-        else:
-            self.tokens += tokens
-
-    def show(self) -> None:
-        """Print the rate and the peak memory as the last line, which the parent process reads."""
-        rate = self.tokens / (time.process_time() - self.since)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        sys.stdout.write(json.dumps([rate, peak]) + "\n")
-        sys.stdout.flush()
-
-
-def by_hyptrans(args: argparse.Namespace) -> None:
-    """Train with ``hyptrans train`` and stop after the last update."""
-    from transformers import TrainerCallback
-
-    from hyptrans.commands.cli import main
-    from hyptrans.train import run
-    from hyptrans.train.batches import IGNORED
-
-    counter, collate, tokens = Counter(), run.collate, [0]
-
-    def counted(rows: Any, pad: int) -> Any:
-        batch = collate(rows, pad)
-        # the trainer fetches the batches of an update before it computes
-        tokens[0] = int(batch["labels"].ne(IGNORED).sum())
-        return batch
-
-    class Count(TrainerCallback):
-        def on_step_end(self, *_: Any, **__: Any) -> None:
-            counter.update(tokens[0])
-            if counter.updates == args.updates:
-                counter.show()
-                shutil.rmtree(out)
-                os._exit(0)
-
-    vars(run).update(collate=counted, Progress=Count)
-    with tempfile.TemporaryDirectory() as out:
-        words = ["train", str(args.data), "--out", f"{out}/run", *_flags(args)]
-        # only an error lets it return
-        sys.exit(main([*words, "--device", "cpu", "--validate-interval-updates", "1000000"]))
-
-
-def by_fairseq(args: argparse.Namespace) -> None:
-    """Train with ``fairseq-train``."""
-    import hyptrans.fairseq  # noqa: F401 - patches fairseq on import
-
-    # isort: split
-    from fairseq import trainer
-    from fairseq_cli.train import cli_main
-
-    counter, step = Counter(), trainer.Trainer.train_step
-
-    def counted(self: Any, samples: Any, *given: Any, **more: Any) -> Any:
-        made = step(self, samples, *given, **more)
-        counter.update(sum(sample["ntokens"] for sample in samples))
-        if counter.updates == args.updates:
-            counter.show()
+    def counted(self: Any, *given: Any, **more: Any) -> Any:
+        made = step(self, *given, **more)
+        batch = given[1] if door == DOORS[0] else given[0]
+        done.append((tokens(batch), time.process_time()))
+        if len(done) == updates:
+            spent = done[-1][1] - done[FIRST - 1][1]
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            print(json.dumps([sum(n for n, _ in done[FIRST:]) / spent, peak]), flush=True)
+            # without the end of a training: it would validate and save
             os._exit(0)
         return made
 
-    trainer.Trainer.train_step = counted
-    words = ["fairseq-train", str(args.data / "data-bin"), "--user-dir", "hyptrans", "--cpu"]
-    words += ["--optimizer", "adam", "--criterion", args.criterion, "--num-workers", "0"]
-    words += ["--total-num-update", "3000", "--no-save", "--log-format", "simple"]
-    sys.argv = [*words, "--adam-betas", "(0.9, 0.98)", *_flags(args)]
-    cli_main()
+    setattr(trainer, name, counted)
+    if door == DOORS[0]:
+        sys.exit(importlib.import_module("hyptrans.commands.cli").main(["train", *words]))
+    sys.argv = [door, *words]
+    importlib.import_module("fairseq_cli.train").cli_main()
 
 
-def _flags(args: argparse.Namespace) -> list[str]:
-    flags = {"arch": args.archs, "max-tokens": args.max_tokens, **SHARED}
-    flags["max-update"] = args.updates + 1
-    return [str(word) for name, value in flags.items() for word in (f"--{name}", value)]
+def measured(args: argparse.Namespace, arch: str, door: str) -> tuple[float, float]:
+    """Run one turn in a process of its own; return tokens per CPU second and peak MiB."""
+    flags = {"arch": arch, "max-tokens": args.max_tokens, "max-update": args.updates + 1, **SHARED}
+    words = [str(word) for name, value in flags.items() for word in (f"--{name}", value)]
+    with tempfile.TemporaryDirectory() as out:
+        if door == DOORS[0]:
+            words += [str(args.data), "--out", f"{out}/run", "--device", "cpu"]
+            words += ["--validate-interval-updates", "1000000"]
+        else:
+            words += [str(args.data / "data-bin"), "--user-dir", "hyptrans", "--cpu", "--no-save"]
+            words += ["--optimizer", "adam", "--adam-betas", "(0.9, 0.98)", "--num-workers", "0"]
+            words += ["--criterion", args.criterion, "--total-num-update", "3000"]
+            words += ["--log-format", "simple"]
+        code = f"from recipes.benchmark.doors import turn; turn({door!r}, {args.updates}, {words})"
+        # CPU time would count threads that only wait for others
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+        )
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip().rpartition("\n")[2]
+        raise UserError(f"{door}: {said or f'exit status {done.returncode}'}")
+    rate, peak = json.loads(done.stdout.splitlines()[-1])
+    say(f"{arch} by {door}: {rate:,.0f} tokens a second, {peak:,.0f} MiB")
+    return rate, peak
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -131,40 +112,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.add_number(parser, "--updates", 25, "of a turn")
     options.add_number(parser, "--rounds", 5, "turns of each")
     options.add_number(parser, "--max-tokens", 4096, "of a batch")
-    add("--turn", choices=DOORS, help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if args.data is None or args.updates <= FIRST:
         raise UserError(f"name the folder by --data, and more than {FIRST} --updates")
-    if args.turn:
-        return by_hyptrans(args) if args.turn == DOORS[0] else by_fairseq(args)
-    rows = []
+    args.data, rows = args.data.resolve(), []
     for arch in args.archs.split(","):
-        # one row of figures per round
-        found = [[_turn(args, arch, door) for door in DOORS] for _ in range(args.rounds)]
-        middle = [statistics.median(one[i][0] for one in found) for i in (0, 1)]
-        peaks = [statistics.median(one[i][1] for one in found) for i in (0, 1)]
-        ratios = sorted(ours[0] / theirs[0] for ours, theirs in found)
-        shown = f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
-        rows.append(
-            [arch, *(f"{one:,.0f}" for one in middle), shown, *(f"{x:,.0f}" for x in peaks)]
-        )
-    head = ["architecture", *(f"tokens/s, {door}" for door in DOORS), "ratio"]
-    print(tables.markdown([*head, *(f"peak MiB, {door}" for door in DOORS)], rows))
-
-
-def _turn(args: argparse.Namespace, arch: str, door: str) -> tuple[float, float]:
-    words = ["--data", str(args.data), "--archs", arch, "--criterion", args.criterion]
-    words += ["--updates", str(args.updates), "--max-tokens", str(args.max_tokens), "--turn", door]
-    command = [sys.executable, "-m", "recipes.benchmark.doors", *words]
-    # CPU time would count threads that only wait for others
-    variables = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True)
-    if done.returncode:
-        said = (done.stderr or done.stdout).strip().rpartition("\n")[2]
-        raise UserError(f"{door}: {said or f'exit status {done.returncode}'}")
-    rate, peak = json.loads(done.stdout.splitlines()[-1])
-    say(f"{arch} by {door}: {rate:,.0f} tokens a second, {peak:,.0f} MiB")
-    return rate, peak
+        turns = [[measured(args, arch, door) for door in DOORS] for _ in range(args.rounds)]
+        rate, peak = (pd.DataFrame([[x[i] for x in both] for both in turns]) for i in (0, 1))
+        ratios, rates, peaks = rate[0] / rate[1], rate.median(), peak.median()
+        row: dict[str, Any] = {"architecture": arch}
+        row |= {f"tokens/s, {door}": f"{rates[i]:,.0f}" for i, door in enumerate(DOORS)}
+        row["ratio"] = f"{ratios.median():.2f} ({ratios.min():.2f} to {ratios.max():.2f})"
+        rows.append(row | {f"peak MiB, {door}": f"{peaks[i]:,.0f}" for i, door in enumerate(DOORS)})
+    print(markdown(pd.DataFrame(rows)))
 
 
 if __name__ == "__main__":

@@ -13,32 +13,30 @@ from __future__ import annotations
 import argparse
 import functools
 import importlib
+import itertools
 import random
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 import hyptrans
 from hyptrans.data.moses import TextSteps
 from hyptrans.data.subwords import WORDS
-from hyptrans.inference.architecture import configuration, require_known
-from hyptrans.inference.batches import by_length, filled, padded
-from hyptrans.inference.beams import search as search_arrays
+from hyptrans.inference.architecture import configuration
+from hyptrans.inference.batches import by_length, filled
 from hyptrans.inference.contents import Contents
 from hyptrans.inference.dictionary import Dictionary
 from hyptrans.inference.onnx import export
-from hyptrans.inference.onnx.engine import Graphs, Running
 from hyptrans.inference.options import BATCH_TOKENS, BEAM, Settings
-from hyptrans.inference.search import search
 from hyptrans.inference.sharing import folder
 from hyptrans.inference.text import TextRules
 from hyptrans.seq2seq.architectures import ARCHITECTURES
@@ -47,7 +45,7 @@ from hyptrans.support import tables
 from hyptrans.support.errors import run_command
 from hyptrans.support.files import write_json
 from hyptrans.support.provenance import versions
-from recipes.benchmark.speed import processor
+from recipes.benchmark.timing import in_turn, processor
 from recipes.common import options
 
 NAME = "latency"
@@ -82,53 +80,35 @@ def dictionary() -> Dictionary:
     return words
 
 
-def made(arch: str, out: Path) -> argparse.Namespace:
-    """Write a model folder with random weights and return the model's options."""
+def made(arch: str, out: Path, *, graphs: bool = False) -> argparse.Namespace:
+    """Write a model folder with random weights, and ONNX ``graphs``; return the options."""
     asked, words = {**flags_of("tiny"), **LAYERS, "share_all_embeddings": True}, dictionary()
     if arch == TWIN:
         asked |= {f"{side}_normalize_before": True for side in ("encoder", "decoder")}
-    name = require_known("transformer" if arch.startswith("euclidean") else arch)
+    name = "transformer" if arch.startswith("euclidean") else arch
     torch.manual_seed(1)
     model = ARCHITECTURES[name].build(configuration(name, asked), words, words)
     source, target = map(TextSteps, LANGUAGES)
     rules = TextRules(WORDS, None, False, (source, target))
-    parts = (name, asked, LANGUAGES, (words, words), model.state_dict())
-    folder.write(Contents(arch, *parts, rules), out, card="# random\n", precision="full")
+    contents = Contents(arch, name, asked, LANGUAGES, (words, words), model.state_dict(), rules)
+    write = partial(export.write, model.eval()) if graphs else None
+    folder.write(contents, out, card="# random\n", precision="full", graphs=write)
     return argparse.Namespace(**asked, arch=name)
 
 
-def batches(rows: Sequence[Sequence[int]]) -> list[torch.Tensor]:
-    """Return batches of the sentences' tokens, padded on the left."""
-    found = by_length([len(row) for row in rows], BATCH_TOKENS, "", False)
-    return [padded([rows[i] for i in batch], dictionary(), left=True) for batch in found]
-
-
-def ours(place: Path) -> Translate:
+def ours(place: Path, engine: str = "torch") -> Translate:
     """Return the search that :func:`hyptrans.load` uses for a model folder."""
-    models, most = hyptrans.load(place).models, MADE - 1
+    translator, most = hyptrans.load(place, engine=engine), MADE - 1
 
     def translate(rows: Sequence[Sequence[int]], beam: int) -> int:
-        asked = Settings(beam=beam, shortest=most)
-        found = [search(models, source, most, asked) for source in batches(rows)]
-        return len(found[0][0][0].tokens)
-
-    return translate
-
-
-def by_onnx(place: Path) -> Translate:
-    """Add ONNX graphs to the model folder and return the search of engine ``onnx``."""
-    about = export.write(hyptrans.load(place).model, place)
-    graphs, most, words = Graphs(place, about["sha256"]), MADE - 1, dictionary()
-
-    def translate(rows: Sequence[Sequence[int]], beam: int) -> int:
-        asked, made = Settings(beam=beam, shortest=most), 0
+        found = []
         for batch in by_length([len(row) for row in rows], BATCH_TOKENS, "", False):
-            source = filled([rows[i] for i in batch], words, left=True)
+            source = filled([rows[i] for i in batch], dictionary(), left=True)
             nothing = np.zeros((len(batch), 0), dtype=np.int64)
-            running = Running([graphs], source, source == words.pad())
-            found = search_arrays(running, most, asked, nothing, words)
-            made = len(found[0][0].tokens)
-        return made
+            # no method of a user fixes the lengths
+            asked = Settings(beam=beam, shortest=most)
+            found += translator._search(source, most, asked, nothing)
+        return len(found[0][0].tokens)
 
     return translate
 
@@ -175,27 +155,30 @@ def measure(sentences: int, rounds: int) -> dict[str, dict[str, float]]:
         [*(draw.randrange(4, SYMBOLS) for _ in range(draw.randint(SHORTEST, LONGEST))), 2]
         for _ in range(sentences)
     ]
+    alone = [[row] for row in rows[: -(-sentences // ALONE)]]
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch)
-        kept = {arch: made(arch, out / arch) for arch in OURS}
+        kept = {arch: made(arch, out / arch, graphs=arch in BY_ONNX) for arch in OURS}
         models = {arch: ours(out / arch) for arch in OURS}
-        models |= {f"{arch}, ONNX": by_onnx(out / arch) for arch in BY_ONNX}
+        models |= {f"{arch}, ONNX": ours(out / arch, "onnx") for arch in BY_ONNX}
         if find_spec("ctranslate2"):
             models[CTRANSLATE2] = ctranslate2(kept[TWIN], out / "ctranslate2")
         else:
             print("CTranslate2 is left out: pip install ctranslate2", file=sys.stderr)
-    taken: dict[tuple[str, str], list[float]] = {}
-    for _ in tqdm(range(rounds + 1), unit="round", disable=None):
-        for way, (batched, beam) in WAYS.items():
-            given = [rows] if batched else [[row] for row in rows[: -(-sentences // ALONE)]]
-            for name, model in models.items():
-                start = time.process_time()
-                lengths = {model(one, beam) for one in given}
-                spent = time.process_time() - start
-                assert lengths == {MADE}, (name, lengths)
-                taken.setdefault((name, way), []).append(spent / MADE / sum(map(len, given)))
+
+    def once(name: str, way: str) -> None:
+        batched, beam = WAYS[way]
+        lengths = {models[name](one, beam) for one in ([rows] if batched else alone)}
+        assert lengths == {MADE}, (name, lengths)
+
+    turns = {(name, way): partial(once, name, way) for way, name in itertools.product(WAYS, models)}
+    taken = in_turn(turns, rounds + 1, time.process_time)
+    counts = {way: MADE * len(rows if batched else alone) for way, (batched, _) in WAYS.items()}
     # the first round warms up
-    return {name: {way: statistics.median(taken[name, way][1:]) for way in WAYS} for name in models}
+    return {
+        name: {way: statistics.median(taken[name, way][1:]) / counts[way] for way in WAYS}
+        for name in models
+    }
 
 
 def table(found: Mapping[str, Any]) -> str:
@@ -215,9 +198,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = options.script_parser(__doc__, Path(__file__))
     options.add_number(parser, "--sentences", 500, "sentences to translate")
     options.add_number(parser, "--rounds", 7, "turns of each model")
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="file to write the measurements to"
-    )
+    about = "file to write the measurements to"
+    parser.add_argument("--json", type=Path, metavar="FILE", help=about)
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
     seconds = measure(args.sentences, args.rounds)

@@ -14,26 +14,26 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import platform
 import re
 import statistics
 import sys
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 from tqdm import tqdm
 
-from hyptrans.support import tables
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.files import write_json
 from recipes.benchmark import contenders
 from recipes.benchmark.contenders import FAIRSEQ, MANIFOLD, SOFTMAX, TWIN, WHOLE, Size
+from recipes.benchmark.timing import in_turn, processor
 from recipes.common import options, results
+from recipes.common.table import markdown
 
 SHORT, MEDIUM, WIDE = Size("wmt_d64", 32), Size("wmt_d64", 512), Size("base", 32)
 LONG = [Size("base", n, layers=1, dropout=0.0, target_tokens=n) for n in (4096, 8192)]
@@ -80,9 +80,9 @@ COMPARISONS = (
     *(Comparison("length", size, ("hypformer",), 3, SOFTMAX) for size in SMALL),
 )
 COLUMNS = {
-    **{"arch": ("architecture", ""), "step": ("step", ""), "dim": ("d", ""), "length": ("N", ",")},
-    **{"sides": ("layers", ""), "seconds": ("s", ".3g"), "against": ("against", "")},
-    **{"ratio": ("ratio", ".2f"), "target": ("to reach", ".2f")},
+    **{"arch": ("architecture", ""), "step": ("step", ""), "dim": ("d", ".0f")},
+    **{"length": ("N", ",.0f"), "sides": ("layers", ""), "seconds": ("s", ".3g")},
+    **{"against": ("against", ""), "ratio": ("ratio", ".2f"), "target": ("to reach", ".2f")},
     **{"ratio_sdpa": ("ratio to SDPA twin", ".2f"), "ratio_same": ("ratio, same products", ".2f")},
     **{"over_floor": ("over floor", ".2f"), "peaks": ("peak, MiB (of the other)", "")},
     **{"speed": ("tokens per second", ",.0f")},
@@ -95,16 +95,18 @@ def main() -> None:
     args = _arguments()
     if args.threads:
         torch.set_num_threads(args.threads)
-    chosen = list(_chosen(args.rows))
-    if not chosen:
+    comparisons = chosen(args.rows)
+    if not comparisons:
         raise UserError(f"--rows {args.rows!r} is not part of any row's name")
     found: dict[str, Any] = {
         "script": Path(__file__).name,
-        "device": _device(args.device),
+        "device": torch.cuda.get_device_name()
+        if args.device == "cuda"
+        else f"{processor()}, {torch.get_num_threads()} threads",
         "rows": [],
         **results.surroundings(),
     }
-    todo = [(precision, comparison) for comparison in chosen for precision in args.precision]
+    todo = [(precision, comparison) for comparison in comparisons for precision in args.precision]
     for precision, comparison in tqdm(todo, unit="row", disable=None):
         turns = comparison.rounds
         rounds = args.rounds or max(1, turns // 3 if args.quick else turns)
@@ -135,17 +137,14 @@ def _arguments() -> argparse.Namespace:
     return args
 
 
-def _chosen(text: str) -> Iterable[Comparison]:
+def chosen(text: str) -> list[Comparison]:
     """Return the comparisons, restricted to architectures whose row name contains the text."""
-    for comparison in COMPARISONS:
-        size = comparison.size
-        kept = [
-            arch
-            for arch in comparison.archs
-            if text in f"{arch} {comparison.phase} d={size.dim} N={size.length}"
-        ]
-        if kept:
-            yield replace(comparison, archs=kept)
+    found = []
+    for one in COMPARISONS:
+        about = f"{one.phase} d={one.size.dim} N={one.size.length}"
+        if kept := [arch for arch in one.archs if text in f"{arch} {about}"]:
+            found.append(replace(one, archs=kept))
+    return found
 
 
 def measure(
@@ -164,7 +163,7 @@ def measure(
         # the very first step also sets up what later ones reuse
         steps[name]()
         most[name] = peak_of(steps[name], device) if peaks else None
-    seconds = in_turn(steps, rounds, device)
+    seconds = in_turn({name: partial(_whole, step, device) for name, step in steps.items()}, rounds)
     return [
         {
             "arch": arch,
@@ -185,19 +184,10 @@ def measure(
     ]
 
 
-def in_turn(
-    steps: Mapping[str, Callable[[], object]], rounds: int, device: str
-) -> dict[str, list[float]]:
-    """Return the seconds of each step by round; every step runs once per round."""
-    seconds: dict[str, list[float]] = {name: [] for name in steps}
-    for _ in range(rounds):
-        for name, step in steps.items():
-            start = time.perf_counter()
-            step()
-            if device == "cuda":
-                torch.cuda.synchronize()
-            seconds[name].append(time.perf_counter() - start)
-    return seconds
+def _whole(step: Callable[[], object], device: str) -> None:
+    step()
+    if device == "cuda":
+        torch.cuda.synchronize()
 
 
 def ratio(one: Sequence[float], other: Sequence[float]) -> float:
@@ -214,51 +204,29 @@ def peak_of(step: Callable[[], object], device: str) -> float:
         torch.cuda.synchronize()
         held = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
-        step()
-        torch.cuda.synchronize()
+        _whole(step, device)
         return (torch.cuda.max_memory_allocated() - held) / 2**20
+    status = Path("/proc/self/status")
     try:
         # memory that malloc keeps for reuse would hide what the step takes
         ctypes.CDLL("libc.so.6").malloc_trim(0)
-        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
+        status.with_name("clear_refs").write_text("5", encoding="utf-8")
     except OSError:
-        step()
         return float("nan")
-    held = _status("VmRSS")
+    before = status.read_text(encoding="utf-8")
     step()
-    return (_status("VmHWM") - held) / 1024
-
-
-def _status(name: str) -> int:
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(name))
-
-
-def _device(device: str) -> str:
-    if device == "cuda":
-        return torch.cuda.get_device_name()
-    return f"{processor()}, {torch.get_num_threads()} threads"
-
-
-def processor() -> str:
-    """Return the processor's name and, if Linux reports them, its family and model."""
-    information = Path("/proc/cpuinfo")
-    text = information.read_text(encoding="utf-8") if information.exists() else ""
-    found = dict(re.findall(r"^(model name|cpu family|model)\s*: (.+)$", text, re.MULTILINE))
-    if len(found) < 3:
-        return f"{platform.machine()} CPU"
-    return f"{found['model name']} (family {found['cpu family']}, model {found['model']})"
+    held, most = (
+        int(re.search(rf"{name}:\s+(\d+)", text)[1])  # type: ignore[index]
+        for name, text in (("VmRSS", before), ("VmHWM", status.read_text(encoding="utf-8")))
+    )
+    return (most - held) / 1024
 
 
 def table(found: Mapping[str, Any]) -> str:
     """Write the rows as Markdown, with each column that at least one row has."""
-    rows = [{**row, **_combined(row)} for row in found["rows"]]
-    shown = [key for key in COLUMNS if any(row.get(key) is not None for row in rows)]
-    cells = [
-        [None if row.get(key) is None else format(row[key], COLUMNS[key][1]) for key in shown]
-        for row in rows
-    ]
-    lines = tables.markdown([COLUMNS[key][0] for key in shown], cells)
+    frame = pd.DataFrame([{**row, **_combined(row)} for row in found["rows"]])
+    frame = frame.reindex(columns=COLUMNS).dropna(axis="columns", how="all")
+    lines = markdown(frame.rename(columns=lambda key: COLUMNS[key][0]), dict(COLUMNS.values()))
     versions = found["versions"]
     return f"{lines}\n\n{found['device']}; torch {versions['torch']}, fairseq {versions['fairseq']}"
 

@@ -11,7 +11,7 @@ import torch
 
 from hyptrans.support.errors import UserError
 from recipes import tables
-from recipes.benchmark import contenders, latency, speed
+from recipes.benchmark import contenders, latency, speed, timing
 from tests.recipes.scripts import ROOT, run_script
 
 run = partial(run_script, "benchmark.speed")
@@ -75,11 +75,10 @@ def test_a_field_that_a_configuration_lacks_is_an_error():
         contenders.build("hypformer_tiny", "cpu", {"attention": "softmax"})
 
 
-def test_ratio_is_the_median_over_rounds_of_alternating_contenders(monkeypatch):
+def test_ratio_is_the_median_over_rounds_of_alternating_contenders():
     turns, clock = [], itertools.count(5.0, 2.0)
-    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     steps = {name: partial(turns.append, name) for name in ("one", "other")}
-    assert speed.in_turn(steps, 3, "cpu") == {"one": [2.0] * 3, "other": [2.0] * 3}
+    assert timing.in_turn(steps, 3, lambda: next(clock)) == {"one": [2.0] * 3, "other": [2.0] * 3}
     assert turns == ["one", "other"] * 3
     assert speed.ratio([2.0, 30.0, 4.0], [1.0, 3.0, 1.0]) == 4.0
 
