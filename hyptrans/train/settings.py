@@ -84,7 +84,7 @@ class Settings:
     )
     save_interval_updates: int = setting(500, "updates between saves; a kill loses at most these")
     keep_last_epochs: int = setting(
-        5, "checkpoints to keep besides the best, and to average at the end"
+        5, "last checkpoints to keep besides the best, and to average at the end"
     )
     beam: int = setting(5, "beam for the validation and test sets")
     seed: int = setting(1, "seed of parameters, batches and dropout", type=seed)

@@ -120,15 +120,15 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser, cuda = options.script_parser(__doc__, Path(__file__)), torch.cuda.is_available()
     add = parser.add_argument
-    about = "only rows with this in their name, such as hybonet, decode or 'train d=512'"
+    about = "only rows whose name contains TEXT, such as hybonet, decode or 'train d=512'"
     add("--rows", default="", metavar="TEXT", help=about)
-    options.add_number(parser, "--rounds", None, "turns of each (default: by row)")
-    about = "a third of the turns and no peaks of memory"
+    options.add_number(parser, "--rounds", None, "rounds per row (default: depends on the row)")
+    about = "a third of the rounds, without peak memory"
     add("--quick", action="store_true", help=about)
     default = "cuda" if cuda else "cpu"
     add("--device", default=default, choices=("cpu", "cuda"), help="(default: %(default)s)")
     options.add_number(parser, "--threads", None, "CPU threads (default: torch's)")
-    about = "autocast to it, for twin and architecture, none for float32 (default: float32)"
+    about = "precision of autocast, for twin and architecture (default: float32, without it)"
     add("--precision", nargs="+", choices=list(PRECISIONS), default=["float32"], help=about)
     add("--json", type=Path, metavar="FILE", help="file to write the rows to")
     args = parser.parse_args()

@@ -60,7 +60,7 @@ class Corpus:
     def parser(self, description: str | None, example: str) -> argparse.ArgumentParser:
         """Return a parser with the options that all recipes of this kind share."""
         parser = options.recipe_parser(self.recipe, description, example)
-        about = "models, of those in models.ini (default: %(default)s)"
+        about = "models from models.ini (default: %(default)s)"
         parser.add_argument("--archs", default=self.archs, metavar="A,B", help=about)
         options.add_number(parser, "--updates", self.updates, "optimizer steps of each training")
         flags.add_seed(parser, "seed of the training")

@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run every step and write ``results.json`` and the table."""
     parser = CORPUS.parser(__doc__, "--data ~/corpora --write-readme")
     options.add_data(parser, f"{TABLE} and {TREES['train']}, …")
-    about = "probe on parses of their own corpus too, by stanza's models"
+    about = "also probe on parses of the encoders' own corpus, by stanza's models"
     parser.add_argument("--parsed", action="store_true", help=about)
     about = "folder of stanza's models (default: stanza's own)"
     parser.add_argument("--stanza-dir", metavar="DIR", help=about)
