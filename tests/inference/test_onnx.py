@@ -187,6 +187,7 @@ def changed(folder, tmp_path, name, content):
 
 def refused(folder, capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a\n")))
+    capsys.readouterr()  # what the fixtures wrote
     assert main(["translate", str(folder), "--engine", "onnx"]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
