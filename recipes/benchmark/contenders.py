@@ -98,7 +98,7 @@ def build(name: str, device: str, fields: Mapping[str, Any]) -> FairseqEncoderDe
         fields: configuration fields that differ from the defaults.
 
     Raises:
-        ValueError: the configuration lacks a field.
+        TypeError: the configuration lacks a field.
     """
     torch.manual_seed(1)
     words = dictionary()
@@ -109,11 +109,7 @@ def build(name: str, device: str, fields: Mapping[str, Any]) -> FairseqEncoderDe
         return models.ARCH_MODEL_REGISTRY["transformer"].build_model(cfg, task).to(device)
     if name in VARIANTS:
         name, fields = VARIANTS[name][0], {**fields, **VARIANTS[name][1]}
-    cfg = models.MODEL_DATACLASS_REGISTRY[name]()
-    for field, value in fields.items():
-        if not hasattr(cfg, field):
-            raise ValueError(f"{type(cfg).__name__} has no field {field}")
-        setattr(cfg, field, value)
+    cfg = models.MODEL_DATACLASS_REGISTRY[name](**fields)
     return models.MODEL_REGISTRY[name].build_model(cfg, task).to(device)
 
 

@@ -58,7 +58,7 @@ def first_of_each_kind(found: Sequence[exact.Example]) -> list[exact.Example]:
 
 def examples(data: Path, stem: str) -> list[exact.Example]:
     """Read the sentences of a file, plain or gzipped, with their logical forms and kinds."""
-    path = options.plain_or_zipped(data / f"{stem}.tsv")
+    path = options.file(data, f"{stem}.tsv")
     return parsed(read_lines(path), path)
 
 

@@ -73,7 +73,14 @@ def given(data: Path | None, what: str, repository: str) -> Path:
     return data
 
 
-def plain_or_zipped(path: Path) -> Path:
-    """Return the path of a file, or of its gzipped copy if only that exists."""
-    zipped = path.with_name(f"{path.name}.gz")
-    return zipped if zipped.is_file() and not path.is_file() else path
+def file(data: Path, name: str) -> Path:
+    """Return the path of a file in the folder of ``--data``, or of its gzipped copy.
+
+    Raises:
+        UserError: both are missing.
+    """
+    plain, zipped = data / name, data / f"{name}.gz"
+    for path in (plain, zipped):
+        if path.is_file():
+            return path
+    raise UserError(f"--data: {plain} and {zipped.name} are both missing")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from math import comb
 from typing import Any, TypeVar
 
@@ -27,22 +28,25 @@ def permutation(some: Sequence[float], others: Sequence[float]) -> float:
     are at least as far apart: twice the fraction on the observed side. The test is exact up to
     ``DRAWN`` permutations, else it draws that many with a fixed seed.
     """
+    return _p_value((some, others), lambda one, other, axis: one.mean(axis) - other.mean(axis))
+
+
+def sign_flips(differences: Sequence[float]) -> float:
+    """Return the two-sided p of paired differences around 0, by random flips of their signs."""
+    return _p_value((differences,), lambda values, axis: values.mean(axis), "samples")
+
+
+def _p_value(groups: object, statistic: Callable[..., Any], kind: str = "independent") -> float:
     test = require("scipy.stats", "probing").permutation_test
-
-    def difference(one: Any, other: Any, axis: int) -> Any:
-        return one.mean(axis=axis) - other.mean(axis=axis)
-
-    return float(test((some, others), difference, n_resamples=DRAWN, rng=0).pvalue)
+    how = {"permutation_type": kind, "n_resamples": DRAWN, "rng": 0}
+    return float(test(groups, statistic, **how).pvalue)
 
 
 def holm(p: Mapping[Name, float]) -> dict[Name, float]:
     """Correct a family of p-values for its size (Holm 1979)."""
-    corrected: dict[Name, float] = {}
-    least = 0.0
-    for place, name in enumerate(sorted(p, key=lambda name: p[name])):
-        least = max(least, min(1.0, p[name] * (len(p) - place)))
-        corrected[name] = least
-    return corrected
+    names = sorted(p, key=lambda name: p[name])
+    scaled = (min(1.0, p[name] * (len(p) - place)) for place, name in enumerate(names))
+    return dict(zip(names, accumulate(scaled, max), strict=True))
 
 
 def floors(p: Mapping[str, float], twin: str, scores: Mapping[str, Sequence[float]]) -> list[float]:
@@ -70,14 +74,3 @@ def against(twin: str, scores: Mapping[str, Sequence[float]]) -> dict[str, float
     several = {name: own for name, own in scores.items() if min(len(own), len(baseline)) > 1}
     p = {name: permutation(own, baseline) for name, own in several.items() if name != twin}
     return holm(p)
-
-
-def sign_flips(differences: Sequence[float]) -> float:
-    """Return the two-sided p of paired differences around 0, by random flips of their signs."""
-    test = require("scipy.stats", "probing").permutation_test
-
-    def mean(values: Any, axis: int) -> Any:
-        return values.mean(axis=axis)
-
-    kind = {"permutation_type": "samples", "n_resamples": DRAWN, "rng": 0}
-    return float(test((differences,), mean, **kind).pvalue)

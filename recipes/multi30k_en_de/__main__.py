@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from hyptrans.support.errors import UserError, run_command
+from hyptrans.support.errors import run_command
 from recipes.common import options, translation
 from recipes.common.corpus import Corpus
 from recipes.common.scoring import Column
@@ -48,16 +48,11 @@ def files(data: Path | None) -> dict[str, tuple[Path, Path]]:
         UserError: a file is missing, or there is no folder (``data`` is None).
     """
     data = options.given(data, "Multi30k task 1 as raw text", "multi30k/dataset")
-    found = {}
-    for split, name in SETS.items():
-        source, target = (
-            options.plain_or_zipped(data / f"{name}.{language}") for language in LANGUAGES
-        )
-        for path in (source, target):
-            if not path.is_file():
-                raise UserError(f"--data: {path} and {path.name}.gz are both missing")
-        found[split] = source, target
-    return found
+    source, target = LANGUAGES
+    return {
+        split: (options.file(data, f"{name}.{source}"), options.file(data, f"{name}.{target}"))
+        for split, name in SETS.items()
+    }
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ with --parsed also on parses of their own corpus, as the HyboNet paper does.
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,15 +17,15 @@ from hyptrans.support import steps
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.extras import require
 from hyptrans.support.files import write_json
+from hyptrans.support.lines import read_lines
 from recipes.common import options, results, translation
 from recipes.common.corpus import Corpus
 from recipes.common.scoring import Column
-from recipes.probing import sentences
 from recipes.probing.tables import summary, table
 from recipes.tatoeba_en_de.prepare import SPLIT, TABLE, prepared
 
 HERE = Path(__file__).resolve().parent
-TREES = {split: f"ud_english_ewt/en_ewt-ud-{split}.conllu.gz" for split in ("train", "dev", "test")}
+TREES = {split: f"ud_english_ewt/en_ewt-ud-{split}.conllu" for split in ("train", "dev", "test")}
 CORPUS = Corpus(
     HERE,
     "hybonet_plus_iwslt_d64,hybonet_iwslt_d64,han_iwslt_d64,euclidean_prenorm_iwslt_d64",
@@ -37,14 +38,14 @@ STEPS, SEEDS = 2000, 3
 """Steps of each probe, and trainings of each, with our settings."""
 PAPER_STEPS = 20000
 """Steps of each probe as in the paper."""
-COUNTS = {"sentences": 10000, "held_out": 1000}
-"""Sentences to parse, and how many of those are in dev and in test."""
+COUNTS = {"dev": 1000, "test": 1000, "train": 8000}
+"""Sentences to parse in each set."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run every step and write ``results.json`` and the table."""
     parser = CORPUS.parser(__doc__, "--data ~/corpora --write-readme")
-    options.add_data(parser, f"{TABLE} and {TREES['train']}, …")
+    options.add_data(parser, f"{TABLE} and {TREES['train']}.gz, …")
     about = "also probe on parses of the encoders' own corpus, by stanza's models"
     parser.add_argument("--parsed", action="store_true", help=about)
     about = "folder of stanza's models (default: stanza's own)"
@@ -52,8 +53,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     if args.parsed:
         require("stanza", "probing")
-    trees = {split: _file(args.data, name) for split, name in TREES.items()}
-    pairs, out, seed = _file(args.data, TABLE), args.out, ["--seed", str(args.seed)]
+    if args.data is None:
+        raise UserError(f"--data is needed: a folder with {TABLE} and {TREES['train']}.gz")
+    trees = {split: options.file(args.data, name) for split, name in TREES.items()}
+    pairs, out, seed = options.file(args.data, TABLE), args.out, ["--seed", str(args.seed)]
 
     # the record's lines are about encoders only; the README gets the table of probes instead
     write, args.write_readme = args.write_readme, False
@@ -86,13 +89,29 @@ def main(argv: Sequence[str] | None = None) -> None:
         results.put_into(HERE / "README.md", table(found))
 
 
-def _file(data: Path | None, name: str) -> Path:
-    """Return the path of a file in the data folder; raise ``UserError`` if it is missing."""
-    if data is None:
-        raise UserError(f"--data is needed: a folder with {TABLE} and {TREES['train']}")
-    if not (data / name).is_file():
-        raise UserError(f"--data: {data / name} is missing")
-    return data / name
+def draw(texts: Mapping[str, Path], counts: Mapping[str, int], seed: int) -> dict[str, list[str]]:
+    """Draw distinct sentences for each set.
+
+    Args:
+        texts: text of each set, one sentence per line; a sentence in several texts is drawn only
+            for the first of their sets in ``counts``.
+        counts: number of sentences of each set.
+        seed: seed of the draw.
+
+    Raises:
+        UserError: a text has fewer sentences.
+    """
+    rng, taken, drawn = random.Random(seed), set[str](), {}
+    for name, count in counts.items():
+        found = dict.fromkeys(filter(None, map(str.strip, read_lines(texts[name]))))
+        lines = [line for line in found if line not in taken]
+        if len(lines) < count:
+            raise UserError(
+                f"{texts[name]} has {len(lines)} distinct sentences, {count} are needed"
+            )
+        drawn[name] = rng.sample(lines, count)
+        taken |= set(lines)
+    return drawn
 
 
 def _parses(out: Path, args: argparse.Namespace) -> dict[str, Path]:
@@ -100,7 +119,7 @@ def _parses(out: Path, args: argparse.Namespace) -> dict[str, Path]:
     parts = {"train": "train", "dev": "valid", "test": "test"}
     texts = {part: out / "data" / SPLIT / f"{name}.en" for part, name in parts.items()}
     parses = {part: out / "parsed" / f"{part}.conllu" for part in parts}
-    for part, lines in sentences.draw(texts, **COUNTS, seed=args.seed).items():
+    for part, lines in draw(texts, COUNTS, args.seed).items():
         text = parses[part].with_suffix(".txt")
         results.write_changed(text, "".join(f"{line}\n" for line in lines))
         made = ["hyptrans", "probe", "annotate", "--text", str(text), "--out", str(parses[part])]

@@ -58,7 +58,7 @@ def examples(data: Path, name: str) -> list[exact.Example]:
     Raises:
         UserError: the file is missing, or a line does not have this form.
     """
-    path = options.plain_or_zipped(data / name)
+    path = options.file(data, name)
     found: list[exact.Example] = []
     for number, line in enumerate(read_lines(path), start=1):
         parts = _LINE.fullmatch(line)

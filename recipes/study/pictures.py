@@ -55,6 +55,8 @@ def _draw(title: str, fill: Callable[[Axes, Any], None], found: Mapping[str, Any
         figure = figure_of((7.6, 3.6), layout="constrained")
         axes = figure.add_subplot(title=title)
         fill(axes, found)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
         file = io.BytesIO()
         metadata = {"Title": title, "Date": None, "Creator": None}
         figure.savefig(file, format="svg", metadata=metadata)
@@ -127,18 +129,12 @@ def _norms(axes: Axes, found: Mapping[str, Sequence[Line]]) -> None:
         color, dashes = _COLORS[layers.index(of[0]["layer"])], "--" if "SGD" in name else "-"
         axes.plot([several[0][0] for several in points], means, dashes, color=color, label=name)
     axes.set(xlabel="steps")
-    _name_lines(axes)
 
 
 def exact_matches(found: Mapping[str, Mapping[int, Sequence[float]]]) -> str:
     """Draw exact matches in percent, by model and width and for each seed, as SVG."""
     title = "Exact matches in % by width: a dot for each seed, a line through the means"
-    return _draw(title, _exact, found)
-
-
-def _exact(axes: Axes, found: Mapping[str, Mapping[int, Sequence[float]]]) -> None:
-    _over_widths(axes, found)
-    _name_lines(axes)
+    return _draw(title, _over_widths, found)
 
 
 def _widths(axes: Axes, found: Mapping[str, Mapping[int, Sequence[float]]]) -> None:
@@ -161,13 +157,8 @@ def _over_widths(axes: Axes, found: Mapping[str, Mapping[int, Sequence[float]]])
 
 
 def _scale(axes: Axes) -> None:
-    """Put plain numbers on the logarithmic axis, and the legend beside the axes."""
+    """Put plain numbers on the logarithmic axis."""
     ticker = require("matplotlib.ticker", "plot")
     axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 6, 8)))
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_locator(ticker.NullLocator())
-    _name_lines(axes)
-
-
-def _name_lines(axes: Axes) -> None:
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)

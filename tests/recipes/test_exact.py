@@ -82,21 +82,6 @@ def test_reported_score_excludes_lines_that_chose_the_settings():
     assert table.unread(line) == pytest.approx((550 - 100) / 900 * 100)
 
 
-def test_tables_show_published_figures_and_the_baseline_with_norms():
-    lines = all_done(plan.trainings, lambda t: 50.0)
-    published = [{"overall_acc": 80.0, "pp_recursion": 4.0, "lex_acc": 99.0}] * 2
-    lines.append({"name": "published", "stage": "published", "seeds": published})
-    shown = table.table(lines)
-    assert "| published |  |  | 2 | 80.0 ± 0.0 |" in shown
-    assert "| euclidean_postnorm | 1,000 | 0.001 | 15 | 50.0 ± 0.0 |" in shown
-    of_each = "8.0 ± 0.0 | " * len(exact.MODELS)
-    assert f"| pp_recursion | {of_each}1.000 | 4.0 ± 0.0 |" in shown
-    assert "99.0 on average" in shown
-    assert table.table([]) == table.means([]) == "Not measured yet."
-    alone = [line for line in lines if line["name"] != "published"]
-    assert "\n| published |" not in table.table(alone)
-
-
 def test_p_values_of_kinds_are_corrected_for_their_number():
     lines = all_done(plan.trainings, lambda t: 50.0)
     for line in (x for x in lines if x["stage"] == "final"):

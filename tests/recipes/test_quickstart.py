@@ -115,7 +115,11 @@ def test_error_names_a_missing_extra_before_any_work(tmp_path, monkeypatch, caps
             "--average goes with --trainer fairseq",
         ),
         ("probing", [], "--data is needed: a folder with tatoeba_en_de/deu-eng.zip"),
-        ("probing", ["--data", "there"], "--data: there/ud_english_ewt/en_ewt-ud-train.conllu.gz"),
+        (
+            "probing",
+            ["--data", "there"],
+            "--data: there/ud_english_ewt/en_ewt-ud-train.conllu and ",
+        ),
         ("tatoeba_en_de", [], "--table is needed: deu-eng.zip"),
         ("cogs", [], "--data is needed"),
         ("scan", [], "--data is needed"),

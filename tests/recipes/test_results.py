@@ -14,7 +14,6 @@ from recipes import tables
 from recipes.common import results, scoring
 from recipes.common.settings import Model
 from recipes.common.translation import Run
-from recipes.quickstart.__main__ import CORPUS
 
 
 def test_pages_show_exactly_the_committed_results():
@@ -80,22 +79,6 @@ def test_results_name_versions_cores_and_commits():
     several.append({"commit": f"{'a' * 40}, {'c' * 40}", "versions": versions | {"torch": "2.1"}})
     said = "runs of 3 commits, torch 2.0 and 2.1, fairseq 0.12.2"
     assert results.made_by([*several, {"name": "published"}]) == said
-
-
-def test_corpus_table_has_a_row_for_each_training():
-    line = {"name": "b-700-seed3", "model": "b", "updates": 700, "seed": 3, "parameters": 1234567}
-    line |= {"valid_perplexity": 7.8, "bleu": 29.26, "chrf": 50.0, "train_seconds": 348}
-    line |= {"bleu_signature": "tok:13a", "chrf_signature": "nc:6", "averaged": 5}
-    line |= {"versions": {"torch": "2.6.0", "fairseq": "0.12.2"}, "commit": "a" * 40}
-    lost = {key: line[key] for key in ("name", "updates", "seed", "versions", "commit")}
-    shown = CORPUS.table([line, lost | {"model": "c", "valid_perplexity": None}]).splitlines()
-    assert shown[2] == "| b | 700 | 3 | 1,234,567 | 7.80 | 29.3 | 50.0 | 348 |"
-    assert shown[3] == "| c | 700 | 3 |  |  |  |  |  |"
-    assert (
-        "`tok:13a`, `nc:6` on the toy test set; one training a row; averages of the last 5"
-        in (shown[-1])
-    )
-    assert CORPUS.table([]) == results.NOT_MEASURED
 
 
 def test_score_matches_a_hand_count_and_has_a_signature(tmp_path):

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import subprocess
 import sys
 from functools import partial
 
@@ -10,9 +9,8 @@ import pytest
 import torch
 
 from hyptrans.support.errors import UserError
-from recipes import tables
 from recipes.benchmark import contenders, latency, speed, timing
-from tests.recipes.scripts import ROOT, run_script
+from tests.recipes.scripts import run_script
 
 run = partial(run_script, "benchmark.speed")
 
@@ -71,7 +69,7 @@ def test_peak_memory_includes_what_a_step_allocates():
 
 
 def test_a_field_that_a_configuration_lacks_is_an_error():
-    with pytest.raises(ValueError, match=r"HypformerConfigTiny has no field attention$"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'attention'"):
         contenders.build("hypformer_tiny", "cpu", {"attention": "softmax"})
 
 
@@ -95,14 +93,6 @@ def test_both_sides_of_a_row_differ_only_as_its_name_says(name):
             contenders.training_step(each, size, "cpu", updates=False)()
 
 
-def test_latency_table_sets_each_model_beside_its_baseline():
-    ways = dict.fromkeys(latency.WAYS, 2e-6)
-    now = {latency.TWIN: ways, "hybonet": dict.fromkeys(latency.WAYS, 3e-6)}
-    shown = latency.table({"now": {"device": "a CPU", "versions": {"torch": "2"}, "seconds": now}})
-    assert "| hybonet | 3 (1.50) | 3 (1.50) | 3 (1.50) | 3 (1.50) |" in shown
-    assert shown.endswith("a CPU, 1 thread; torch 2")
-
-
 def test_latency_models_generate_equally_many_tokens(tmp_path):
     for arch in (latency.TWIN, "hybonet"):
         latency.made(arch, tmp_path / arch)
@@ -113,17 +103,6 @@ def test_latency_models_generate_equally_many_tokens(tmp_path):
 
 @pytest.mark.slow
 def test_latency_prints_a_row_for_each_model():
-    command = [sys.executable, "-m", "recipes.benchmark.latency", "--rounds", "1"]
-    command += ["--sentences", "2"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    done = run_script("benchmark.latency", "--rounds", "1", "--sentences", "2")
     assert done.returncode == 0, done.stderr[-2000:]
     assert all(f"| {name} |" in done.stdout for name in latency.OURS)
-
-
-def test_page_compares_with_the_baselines_of_fairseq_and_hyptrans():
-    row = {"arch": "hybonet", "ratio": 1.5, "ratio_same": 0.97, "against": "x"}
-    rows = [{**row, "phase": phase} for phase in ("train", "loss")]
-    shown = tables.speed_table({"rows": rows, "device": "CPU", "versions": {"hyptrans": "9"}})
-    assert shown.startswith("| architecture | step | times as fast as x | as the package's twin |")
-    assert "| hybonet | train | 1.50 | 0.97 |\n" in shown
-    assert "loss" not in shown

@@ -161,14 +161,6 @@ def test_first_seed_selects_the_setting_of_a_model():
     ].dropout == pytest.approx(0.2)
 
 
-def test_summary_states_p_over_seeds_its_floor_and_commits():
-    shown = table.summary(FINALS).splitlines()
-    assert shown[2].endswith("| 50.0 ± 0.0 | 1.000 |")
-    assert "Holm-corrected over 1 models (at least 0.2); runs of one commit" in shown[-1]
-    other = final("hybonet", 1, 6.0, 31.0, dropout=0.2)
-    assert table.summary([*FINALS, other]).splitlines()[2].startswith("| hybonet | (0.01) | 0.2 |")
-
-
 def test_averages_are_compared_once_all_seeds_finished(tmp_path, monkeypatch):
     found = all_done(perplexity_of)
     averaged = [t for t in plan.trainings(found) if t.stage == plan.AVERAGED]
