@@ -20,13 +20,13 @@ PROGRAM = Program(
         ),
         "iwslt14": Command(
             "hyptrans.data.commands.named:IWSLT14",
-            "prepare IWSLT'14 German-English (default: de to en) from the unpacked archive",
+            "prepare IWSLT'14 German-English (default: de to en)",
             "iwslt14 --raw de-en --out data/iwslt14",
             stopped=_STOPPED,
         ),
         "wmt14": Command(
             "hyptrans.data.commands.named:WMT14",
-            "prepare WMT'14 English-German (default: en to de) from the unpacked archives",
+            "prepare WMT'14 English-German (default: en to de)",
             "wmt14 --raw wmt14 --out data/wmt14 --joined-dictionary",
             stopped=_STOPPED,
         ),

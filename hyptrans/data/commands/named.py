@@ -1,16 +1,27 @@
 """``hyptrans prepare iwslt14`` and ``wmt14``, by the steps of fairseq's shell scripts."""
 
 import argparse
+import shutil
+import sys
+import tarfile
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+
+from tqdm import tqdm
 
 from hyptrans.data.commands.options import add_shared_arguments, check
 from hyptrans.data.corpus import CleanRule
 from hyptrans.data.pipeline import prepare
 from hyptrans.data.sources.files import locate, parallel_files
 from hyptrans.data.stages import Plan
+from hyptrans.support.errors import UserError
+from hyptrans.support.files import whole_file
+
+_TIMEOUT = 60.0
+"""Seconds without an answer after which a download fails."""
 
 
 @dataclass(frozen=True)
@@ -36,17 +47,16 @@ class Named:
         """Add the options that all named data sets have."""
         add_shared_arguments(parser, self.sizes, self.languages)
         listed = "\n".join(f"  {url}" for url in self.urls)
-        parser.epilog = (
-            f"{parser.epilog}\n\ndownload these first and unpack them into FOLDER:\n{listed}"
-        )
-        about = "folder with the unpacked archives; files may be gzipped"
+        parser.epilog = f"{parser.epilog}\n\narchives to download into FOLDER:\n{listed}"
+        about = "folder with the unpacked archives, downloaded if it does not exist"
         parser.add_argument("--raw", type=Path, metavar="FOLDER", required=True, help=about)
 
     def main(self, args: argparse.Namespace) -> None:
         """Prepare the data set.
 
         Raises:
-            UserError: options are wrong; one sentence lists all problems.
+            UserError: options are wrong, and one sentence lists all problems; or an archive
+                cannot be downloaded.
         """
         check(args, self.sizes, list(self._problems(args)))
         sides = (("src", args.source_lang), ("ref", args.target_lang))
@@ -54,6 +64,8 @@ class Named:
             one: [[stem.format(side=side, lang=lang) for side, lang in sides] for stem in stems]
             for one, (_, stems) in self.files.items()
         }
+        if not args.raw.exists():
+            fetch(self.urls, args.raw)
         # archives unpack into subfolders
         folders = [args.raw, *sorted(path for path in args.raw.iterdir() if path.is_dir())]
         every = [name for pairs in names.values() for pair in pairs for name in pair]
@@ -80,8 +92,41 @@ class Named:
                 f"unknown language pair {args.source_lang}-{args.target_lang}: this data set has "
                 f"{source}-{target} and {target}-{source}"
             )
-        if not args.raw.is_dir():
+        if args.raw.exists() and not args.raw.is_dir():
             yield f"--raw {args.raw} is not a folder"
+
+
+def fetch(urls: Sequence[str], folder: Path) -> None:
+    """Download archives and unpack them into a new folder; a second run resumes.
+
+    Raises:
+        UserError: an archive cannot be downloaded or unpacked.
+    """
+    partial = folder.with_name(f"{folder.name}.partial")
+    for url in urls:
+        archive = partial / PurePosixPath(url).name
+        try:
+            if not archive.exists():
+                _download(url, archive)
+            with tarfile.open(archive) as tar:
+                tar.extractall(partial, filter="data")
+        # a damaged archive also raises errors of zlib and tarfile, a lost connection http.client's
+        except Exception as error:
+            raise UserError(
+                f"{url} cannot be downloaded and unpacked ({error}): delete {archive} and run "
+                f"again, or put the unpacked files into {folder}"
+            ) from error
+    partial.rename(folder)
+
+
+def _download(url: str, path: Path) -> None:
+    sys.stderr.write(f"downloading {url}\n")
+    with urllib.request.urlopen(url, timeout=_TIMEOUT) as reply, whole_file(path) as file:
+        size = int(reply.headers.get("Content-Length") or 0)
+        with tqdm.wrapattr(file, "write", total=size or None, bytes=True) as counted:
+            shutil.copyfileobj(reply, counted, 1 << 18)
+        if size not in (0, file.tell()):
+            raise EOFError(f"only {file.tell():,} of {size:,} bytes arrived")
 
 
 _OF_IWSLT = {"tokenize": True, "lowercase": True}

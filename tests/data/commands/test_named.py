@@ -3,9 +3,15 @@
 import gzip
 import html
 import re
+import tarfile
+import threading
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from hyptrans.data.commands.named import IWSLT14
 from hyptrans.data.sources.files import xml_segments
 from tests.data.conftest import encoded, error_of, make_sentences, manifest_of, write
 
@@ -215,6 +221,50 @@ def test_missing_files_segments_and_bad_options_are_reported(tmp_path, run, iwsl
         (iwslt / "de-en" / name).unlink()
     missing = "train.tags.de-en.en, IWSLT14.TED.tst2011.de-en.de.xml"
     assert missing in error_of(run(*words, iwslt))
-    wrong = error_of(run(*words, "nowhere", "--source-lang", "fr", "--target-lang", "en"))
+    (tmp_path / "nowhere").touch()
+    wrong = error_of(
+        run(*words, tmp_path / "nowhere", "--source-lang", "fr", "--target-lang", "en")
+    )
     assert "unknown language pair fr-en: this data set has de-en and en-de" in wrong
-    assert "--raw nowhere is not a folder" in wrong
+    assert f"--raw {tmp_path / 'nowhere'} is not a folder" in wrong
+
+
+@pytest.fixture
+def site(tmp_path):
+    """The address of a folder, served over HTTP."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    handler = partial(SimpleHTTPRequestHandler, directory=folder)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield folder, f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.skipif(not hasattr(tarfile, "data_filter"), reason="Python before 3.11.4")
+def test_archives_are_downloaded_into_a_new_folder(tmp_path, run, iwslt, site, monkeypatch):
+    served, address = site
+    found = replace(IWSLT14, urls=[f"{address}/de-en.tgz"])
+    monkeypatch.setattr("hyptrans.data.commands.named.IWSLT14", found)
+    raw, out = tmp_path / "new", tmp_path / "out"
+    words = ("iwslt14", "--raw", raw, "--out", out, "--raw-text", *SMALL)
+    assert "de-en.tgz cannot be downloaded and unpacked (HTTP Error 404" in error_of(run(*words))
+    archive = served / "de-en.tgz"
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(iwslt / "de-en", "de-en")
+    whole = archive.read_bytes()
+    archive.write_bytes(whole[: len(whole) // 2])
+    assert f"delete {raw}.partial/de-en.tgz and run again" in error_of(run(*words))
+    assert not raw.exists()
+    (tmp_path / "new.partial/de-en.tgz").unlink()
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(iwslt / "de-en", "../outside")
+    assert "outside the destination" in error_of(run(*words))
+    (tmp_path / "new.partial/de-en.tgz").unlink()
+    archive.write_bytes(whole)
+    assert run(*words)[0] == 0
+    made(run, "iwslt14", iwslt, tmp_path / "same", "--raw-text")
+    for lang in ("de", "en"):
+        path = f"raw/test.{lang}"
+        assert (out / path).read_bytes() == (tmp_path / "same" / path).read_bytes()
