@@ -7,11 +7,10 @@ from typing import Any
 from hyptrans.inference.load import locate, read
 from hyptrans.support import tables
 from hyptrans.support.files import sha256, write_json
-from probing.commands.options import typed_command
 from probing.geometry.layers import HEADER, cells, measure, verdict
 from probing.geometry.states import both_sides
-from probing.report.results import versions
-from probing.states.encoder import moved
+from probing.report.results import origin
+from probing.states.encoder import move
 from probing.states.model import build_model
 
 
@@ -25,7 +24,8 @@ def main(args: argparse.Namespace) -> None:
     # a data set has tokens already, so how text becomes tokens does not matter
     how: dict[str, Any] = {"data": args.data, "subword_models": {"none": None}}
     contents = read(place, **({} if place.is_dir() else how))
-    model = moved(build_model(contents), args.device)
+    model = build_model(contents)
+    move(model, args.device)
     clouds = both_sides(model, contents, args.data, subset=args.subset, sentences=args.sentences)
     sides = [measure(cloud, seed=args.seed) for cloud in clouds]
     layers = [layer for side in sides for layer in side]
@@ -34,10 +34,9 @@ def main(args: argparse.Namespace) -> None:
         figures = {
             "checkpoint_sha256": sha256(place),
             "architecture": contents.architecture,
-            "command": typed_command(),
             "layers": [asdict(layer) for layer in layers],
             "verdict": sentence,
-            "versions": versions(),
+            **origin(),
         }
         write_json(args.out, figures)
     # a data set has no trees, and so no depths

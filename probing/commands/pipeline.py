@@ -1,6 +1,6 @@
 """Run the steps for states, probes and scores of every encoder, reusing those of earlier runs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,27 +11,23 @@ from hyptrans import __version__
 from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import whole_file
-from hyptrans.support.steps import Step, follow
+from hyptrans.support.steps import Step
 from probing.commands.sources import Subject
 from probing.geometry.layers import Layer, measure
 from probing.geometry.measures import Estimate
 from probing.geometry.words import word_counts, words_of
-from probing.probes import baselines
 from probing.probes.control import control_tree
 from probing.probes.corpus import Corpus
-from probing.probes.evaluation import SELECTED_BY, best_layer, evaluate
-from probing.probes.metrics import Scores, mean_scores
+from probing.probes.evaluation import best_layer, check_choosable, evaluate
+from probing.probes.metrics import Scores
 from probing.probes.training import Trained, load_probes, train
-from probing.report.data import ModelResult, Selectivity
-from probing.report.results import describe, over_seeds
+from probing.report.data import ModelResult, Scored
+from probing.report.results import describe
 from probing.settings import Punctuation, Settings
 from probing.states.encoder import WordEncoder
 from probing.states.extract import extract
 from probing.states.file import States, about
 from probing.text.trees import Sentence
-
-Scored = tuple[ModelResult, Scores]
-"""A result and the scores by sentence that it is computed from."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +62,25 @@ class Fit:
 
 @dataclass
 class Run:
-    """The data and settings that all steps of a run share."""
+    """The data and settings that all steps of a run share.
+
+    Attributes:
+        out: folder of the run.
+        subjects: the encoders.
+        trees: the parts of the treebank by name.
+        settings: settings of each training, with the first seed.
+        seeds: number of seeds.
+        control: whether to train probes on control trees, too.
+        punct: what counts as punctuation.
+        device: device of encoders and training.
+    """
 
     out: Path
     subjects: list[Subject]
     trees: dict[str, Trees]
     settings: Settings
     seeds: int
+    control: bool
     punct: Punctuation
     device: str
     _loaded: tuple[Subject, WordEncoder] | None = None
@@ -93,25 +101,25 @@ class Run:
         seeds = range(self.settings.seed, self.settings.seed + self.seeds)
         return [Fit(subject, replace(self.settings, seed=seed), control) for seed in seeds]
 
-    def common(self, part: str) -> set[int]:
-        """Return the places of the sentences that have states of every encoder, for fair scores.
+    def common(self, part: str) -> dict[int, Sentence]:
+        """Return the sentences that have states of every encoder, by place, for fair scores.
 
         Raises:
             UserError: there are none.
         """
         kept = [set(States(subject.states(part)).kept) for subject in self.subjects]
-        common = set.intersection(*kept)
+        common, trees = set.intersection(*kept), self.trees[part]
         if not common:
-            raise UserError(f"no sentence of {self.trees[part].path} has states of every encoder")
-        return common
-
-    def scored_trees(self) -> list[Sentence]:
-        """Return the gold trees of the test sentences that all encoders are scored on."""
-        only = self.common("test")
-        return [tree for i, tree in enumerate(self.trees["test"].sentences) if i in only]
+            raise UserError(f"no sentence of {trees.path} has states of every encoder")
+        return {i: tree for i, tree in enumerate(trees.sentences) if i in common}
 
     def corpus(
-        self, subject: Subject, part: str, only: set[int] | None = None, *, control: bool = False
+        self,
+        subject: Subject,
+        part: str,
+        only: Mapping[int, Sentence] | None = None,
+        *,
+        control: bool = False,
     ) -> Corpus:
         """Return the states of a data set with their gold or control trees."""
         path, trees = subject.states(part), self.trees[part].sentences
@@ -120,21 +128,15 @@ class Run:
         return Corpus(States(path), trees, str(path), only)
 
 
-def make(run: Run, *, control: bool) -> None:
-    """Make the states, probes and scores that no earlier run has made.
+def steps(run: Run) -> Iterator[Step]:
+    """Generate the steps one by one, as the sentences to score depend on the states made before.
 
-    Args:
-        run: the run.
-        control: whether to train probes on control trees, too.
+    Raises:
+        UserError: the development sentences that have states of every encoder choose no layer.
     """
-    follow(_steps(run, control), run.out)
 
-
-def _steps(run: Run, control: bool) -> Iterator[Step]:
-    """Generate the steps one by one, as the sentences to score depend on the states made before."""
-
-    def named(out: Path) -> str:
-        return f"{out.parent.name}-{out.stem}"
+    def step(out: Path, work: partial[None], settings: Mapping[str, object], *more: Path) -> Step:
+        return Step(f"{out.parent.name}-{out.stem}", [out, *more], work, settings)
 
     made_from = {}
     for subject in run.subjects:
@@ -143,25 +145,22 @@ def _steps(run: Run, control: bool) -> Iterator[Step]:
         for part, trees in run.trees.items():
             made_from[subject.name, part] = settings = origin | {"trees": trees.sha256}
             out = subject.states(part)
-            work = partial(_extract, run, subject, out, trees)
-            yield Step(named(out), [out, about(out)], work, settings)
+            yield step(out, partial(_extract, run, subject, out, trees), settings, about(out))
     only = {part: run.common(part) for part in ("dev", "test")}
-    kinds = (False, True) if control else (False,)
+    check_choosable(only["dev"].values(), run.punct, run.trees["dev"].path)
+    kinds = (False, True) if run.control else (False,)
     for fit in [fit for kind in kinds for one in run.subjects for fit in run.fits(one, kind)]:
-        subject, out = fit.subject, fit.file("probes")
-        drawn = run.settings.seed if fit.control else None
+        subject, drawn = fit.subject, run.settings.seed if fit.control else None
         settings = {"settings": asdict(fit.settings), "control": drawn}
         settings |= {part: made_from[subject.name, part] for part in ("train", "dev")}
-        yield Step(named(out), [out], partial(_train, run, fit), settings)
+        yield step(fit.file("probes"), partial(_train, run, fit), settings)
         settings = settings | {"test": made_from[subject.name, "test"], "punct": run.punct}
-        settings |= {"only": {part: sorted(places) for part, places in only.items()}}
-        out = fit.file("figures")
-        yield Step(named(out), [out], partial(_score, run, fit, only), settings)
+        settings |= {"only": {part: list(common) for part, common in only.items()}}
+        yield step(fit.file("figures"), partial(_score, run, fit, only), settings)
     for subject in run.trained:
         settings = {part: made_from[subject.name, part] for part in ("train", "test")}
         settings |= {"seed": run.settings.seed}
-        out = subject.space
-        yield Step(named(out), [out], partial(_space, run, subject), settings)
+        yield step(subject.space, partial(_space, run, subject), settings)
 
 
 def _extract(run: Run, subject: Subject, out: Path, trees: Trees) -> None:
@@ -175,7 +174,7 @@ def _train(run: Run, fit: Fit) -> None:
     train(one, other, fit.settings, name=name, device=run.device).save(fit.file("probes"))
 
 
-def _score(run: Run, fit: Fit, only: Mapping[str, set[int]]) -> None:
+def _score(run: Run, fit: Fit, only: Mapping[str, Mapping[int, Sentence]]) -> None:
     subject = fit.subject
     dev, test = (run.corpus(subject, p, only[p], control=fit.control) for p in ("dev", "test"))
     trained = load_probes(fit.file("probes"))
@@ -219,46 +218,10 @@ def score(
 
 
 def scored(fit: Fit) -> Scored:
-    """Load the scores of a training that :func:`make` made."""
+    """Load the scores of a training, made by one of the steps."""
     found = torch.load(fit.file("figures"), weights_only=True)
     scores = {name: row.numpy() for name, row in found["scores"].items()}
     return ModelResult(**found["result"]), Scores(**scores)
-
-
-def over_each_seed(run: Run, subject: Subject) -> Scored:
-    """Combine the probes of every seed into one result, over the scores' means by sentence."""
-    results, scores = zip(*map(scored, run.fits(subject)), strict=True)
-    mean = mean_scores(scores)
-    return over_seeds(results, mean.metrics()[0]), mean
-
-
-def of_baselines(sentences: Sequence[Sentence], punct: Punctuation) -> list[Scored]:
-    """Return the results of the baselines, which need no states, with scores by sentence."""
-    found = []
-    for name in baselines.BASELINES:
-        scores = baselines.score(name, sentences, punct)
-        (test,) = scores.metrics()
-        found.append((ModelResult(name, "", "", "", [], 0, 0, test, role="baseline"), scores))
-    return found
-
-
-def selectivities(run: Run) -> list[Selectivity]:
-    """Return how well the run's probes learn gold trees and control trees.
-
-    Covers a chain of neighbours and every encoder; each probe uses its best layer on the
-    development set.
-    """
-    metric, gold = SELECTED_BY["distance"], run.scored_trees()
-    made = [control_tree(sentence, run.settings.seed, run.punct) for sentence in gold]
-    chain = [baselines.score(baselines.CHAIN, trees, run.punct) for trees in (gold, made)]
-    found = [Selectivity(baselines.CHAIN, *(one.parts(metric).tolist() for one in chain))]
-    for subject in run.subjects:
-        pair = [
-            [scored(fit)[0].test[metric] for fit in run.fits(subject, control)]
-            for control in (False, True)
-        ]
-        found.append(Selectivity(subject.name, *pair))
-    return found
 
 
 def spaces(run: Run) -> dict[str, list[Layer]]:

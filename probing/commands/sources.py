@@ -99,7 +99,10 @@ def subjects_of(args: argparse.Namespace) -> list[Subject]:
     ]
     for name in args.hf:
         place = locate(name) if name in shipped() else huggingface.folder_of(name)
-        sources.append((Path(name).resolve().name, name, place, {}))
+        own = Path(name).resolve()
+        # hyptrans train calls every folder "model": the folder above it names the encoder
+        label = own.parent.name if own.name == "model" and own.is_dir() else own.name
+        sources.append((label, name, place, {}))
     names = args.names or [label for label, *_ in sources]
     found = []
     for name, (_, typed, place, how) in zip(names, sources, strict=True):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from hyptrans.geometry.space import Space
+from hyptrans.geometry.space import Space, vectors
 from hyptrans.support.progress import bar
 from probing.geometry import measures
 from probing.geometry.measures import Estimate
@@ -56,7 +56,7 @@ class Layer:
     tangent_stress: Estimate
     """See :func:`probing.geometry.measures.tangent_stress`."""
     delta: Estimate
-    """See :func:`probing.geometry.measures.tree_delta`."""
+    """See :func:`probing.geometry.measures.gromov_delta`."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,12 @@ def measure(cloud: Cloud, *, seed: int = 1) -> list[Layer]:
 
 
 def _measured(cloud: Cloud, number: int, points: Tensor, where: Space, seed: int) -> Layer:
-    tangents = measures.vectors(points, where)
+    # their lengths are radii at curvature -1
+    tangents = vectors(points.double(), where)
     radii = tangents.norm(dim=-1)
+
+    def delta(some: Tensor, where: Space) -> float:
+        return measures.gromov_delta(measures.distances(some, where))
 
     def goes_with(values: Tensor | None) -> float:
         return math.nan if values is None else measures.rank_correlation(radii, values)
@@ -107,7 +111,7 @@ def _measured(cloud: Cloud, number: int, points: Tensor, where: Space, seed: int
         with_depth=goes_with(cloud.depth),
         flat_stress=estimate(measures.flat_stress, STRESS_POINTS, STRESS_SAMPLES),
         tangent_stress=estimate(measures.tangent_stress, STRESS_POINTS, STRESS_SAMPLES),
-        delta=estimate(measures.tree_delta, DELTA_POINTS, DELTA_SAMPLES),
+        delta=estimate(delta, DELTA_POINTS, DELTA_SAMPLES),
     )
 
 

@@ -9,7 +9,7 @@ import torch
 from scipy.stats import spearmanr  # type: ignore[import-untyped]
 from torch import Tensor
 
-from hyptrans.geometry import lorentz, space
+from hyptrans.geometry import lorentz
 from hyptrans.geometry.space import Space
 
 EQUAL = 1e-4
@@ -28,15 +28,6 @@ class Estimate:
 
     mean: float
     error: float
-
-
-def vectors(points: Tensor, where: Space) -> Tensor:
-    """Return tangent vectors at the origin, float64; their lengths are radii at curvature -1.
-
-    Shapes: ``[N, D]`` -> ``[N, D]``, or ``[N, D - 1]`` from the Lorentz model; flat vectors stay
-    unchanged.
-    """
-    return space.vectors(points.double(), where)
 
 
 def distances(tangents: Tensor, where: Space) -> Tensor:
@@ -124,11 +115,6 @@ def _flat_distances(points: Tensor) -> Tensor:
     squares = points.square().sum(-1)
     found = squares[:, None] + squares - 2 * points @ points.T
     return found.clamp_min(0).fill_diagonal_(0).sqrt()
-
-
-def tree_delta(tangents: Tensor, where: Space) -> float:
-    """Return :func:`gromov_delta` of points given as tangents at the origin, ``[N, D]``."""
-    return gromov_delta(distances(tangents, where))
 
 
 def gromov_delta(found: Tensor) -> float:

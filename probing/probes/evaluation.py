@@ -1,7 +1,6 @@
 """Evaluate probes on a corpus and choose the best layer."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import torch
@@ -9,9 +8,10 @@ import torch
 from hyptrans.support.errors import UserError
 from hyptrans.support.progress import bar
 from probing.probes.corpus import Corpus
-from probing.probes.metrics import LONGEST, SHORTEST, Scores, Tally
+from probing.probes.metrics import LONGEST, SHORTEST, Scores, Tally, kept_words
 from probing.probes.probe import Probe
 from probing.settings import Punctuation
+from probing.text.trees import Sentence
 
 BATCH_SIZE = 32
 SELECTED_BY = {"distance": "uuas", "depth": "nspr"}
@@ -44,16 +44,23 @@ def evaluate(
     return tally.scores().in_order(np.argsort(visited))
 
 
-def best_layer(layers: Sequence[dict[str, float]], task: str) -> int:
-    """Return the layer with the best metrics; the first of equal ones; NaN is the worst.
+def check_choosable(sentences: Collection[Sentence], punct: Punctuation, name: object) -> None:
+    """Check that sentences define the metrics that choose layers.
 
     Raises:
-        UserError: all are NaN.
+        UserError: they do not; names the file that holds them.
     """
-    values = [metrics[SELECTED_BY[task]] for metrics in layers]
-    if all(map(math.isnan, values)):
+    edges = (
+        keep[[i, j]].all() for s in sentences for keep in [kept_words(s, punct)] for i, j in s.edges
+    )
+    if not (any(edges) and any(SHORTEST <= len(s) <= LONGEST for s in sentences)):
         raise UserError(
-            f"no layer can be chosen for the {task} probe: the development set needs edges between "
-            f"words other than punctuation, and sentences of {SHORTEST} to {LONGEST} words"
+            f"{name} cannot choose layers: it needs a sentence of {SHORTEST} to {LONGEST} words, "
+            "and an edge between words other than punctuation"
         )
+
+
+def best_layer(layers: Sequence[dict[str, float]], task: str) -> int:
+    """Return the layer with the best metrics; the first of equal ones; NaN is the worst."""
+    values = [metrics[SELECTED_BY[task]] for metrics in layers]
     return max(range(len(values)), key=lambda i: values[i] if values[i] == values[i] else -2.0)

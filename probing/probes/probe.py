@@ -227,17 +227,6 @@ PROBES: dict[str, type[Probe]] = {
 }
 
 
-def make_probe(
-    kind: str,
-    width: int,
-    rank: int,
-    spaces: Sequence[Space],
-    rng: torch.Generator | None = None,
-) -> Probe:
-    """Create an untrained probe of a kind."""
-    return PROBES[kind](width, rank, spaces, rng)
-
-
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Apply each layer's matrix to all of its words.
 

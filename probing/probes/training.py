@@ -18,9 +18,9 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.files import whole_file
 from hyptrans.support.progress import bar
 from probing.probes.corpus import Batch, Corpus, check_learnable
-from probing.probes.probe import Probe, make_probe
+from probing.probes.probe import PROBES, Probe
 from probing.settings import LEAST_IMPROVEMENT, LR_FACTOR, LR_PATIENCE, Settings
-from probing.states.encoder import moved
+from probing.states.encoder import move
 
 TASKS = ("distance", "depth")
 
@@ -66,7 +66,7 @@ def load_probes(path: Path) -> Trained:
     spaces = [Space(**space) for space in about["spaces"]]
     probes = {}
     for task in TASKS:
-        probes[task] = make_probe(settings.probe, about["width"], settings.rank, spaces)
+        probes[task] = PROBES[settings.probe](about["width"], settings.rank, spaces)
         probes[task].load_state_dict(about["parameters"][task])
     courses = {task: [Course(**course) for course in about["courses"][task]] for task in TASKS}
     return Trained(settings, **probes, courses=courses)
@@ -97,7 +97,7 @@ def depth_losses(predicted: Tensor, batch: Batch) -> Tensor:
 class _Task:
     """A probe of all layers with one optimizer per layer."""
 
-    def __init__(self, name: str, settings: Settings, probe: Probe) -> None:
+    def __init__(self, name: str, probe: Probe, settings: Settings) -> None:
         self.name, self.settings, self.probe = name, settings, probe
         self.active = list(range(len(probe.spaces)))
         self.courses = [Course() for _ in self.active]
@@ -179,18 +179,18 @@ def train(
     """Train a distance and a depth probe for every layer.
 
     Raises:
-        UserError: a set has only one-word sentences, a layer's loss is never finite, or torch
-            cannot use the device.
+        UserError: the training set has only one-word sentences, a layer's loss is never finite, or
+            torch cannot use the device.
     """
     states = train_set.states
-    for corpus in (train_set, dev_set):
-        check_learnable(corpus.lengths, corpus.name)
+    check_learnable(train_set.lengths, train_set.name)
     rng = torch.Generator().manual_seed(settings.seed)
     # draw on the CPU, so that a seed gives the same initial weights on every device
-    fresh = [
-        make_probe(settings.probe, states.width, settings.rank, states.spaces, rng) for _ in TASKS
-    ]
-    tasks = [_Task(t, settings, moved(p, device)) for t, p in zip(TASKS, fresh, strict=True)]
+    made_of = states.width, settings.rank, states.spaces, rng
+    probes = [PROBES[settings.probe](*made_of) for _ in TASKS]
+    for probe in probes:
+        move(probe, device)
+    tasks = [_Task(*named, settings) for named in zip(TASKS, probes, strict=True)]
     batches = train_set.shuffled(settings.batch_size, rng)
     every = settings.evaluate_every
     for step in bar(range(1, settings.steps + 1), f"probes {name}".strip(), unit=" steps"):

@@ -6,6 +6,7 @@ from typing import Literal
 from torch import Tensor
 
 from probing.geometry.layers import Layer
+from probing.probes.metrics import Scores
 from probing.probes.significance import Comparison
 
 Role = Literal["encoder", "fresh", "baseline"]
@@ -52,6 +53,10 @@ class ModelResult:
     def chosen_layers(self) -> list[tuple[int, int]]:
         """Return every seed's distance and depth layer; empty for a baseline without layers."""
         return self.chosen or [(self.distance_layer, self.depth_layer)] * bool(self.layers)
+
+
+Scored = tuple[ModelResult, Scores]
+"""A result and the scores by sentence that it is computed from."""
 
 
 @dataclass(frozen=True)
@@ -104,13 +109,10 @@ class Example:
 class Report:
     """The contents of ``report.html``."""
 
-    title: str
     signature: str
     """The conventions of the metrics in one line."""
     models: list[ModelResult]
     examples: list[Example]
-    table: str
-    """The table in Markdown."""
     notes: list[str] = field(default_factory=list)
     """Remarks on the table, one sentence each."""
     about: list[tuple[str, list[str]]] = field(default_factory=list)

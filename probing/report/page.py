@@ -5,14 +5,12 @@ import hashlib
 import math
 import re
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
 from hyptrans.support.errors import clean
-from hyptrans.support.files import write_whole
 from probing.geometry.layers import HEADER, cells, verdict
 from probing.probes.metrics import METRICS
 from probing.report import arcs, charts, disk, layout, results
@@ -30,13 +28,8 @@ NAMES = {
 FOLDER = resources.files("probing.report") / "assets"
 
 
-def write_report(path: Path, report: Report) -> None:
-    """Write ``report`` as one self-contained HTML file, completely or not at all."""
-    write_whole(path, render(report))
-
-
 def render(report: Report) -> str:
-    """Return the page as text."""
+    """Return the page as text: one HTML file that opens offline."""
     environment = jinja2.Environment(
         # the page includes each section from a file
         loader=jinja2.FunctionLoader(_read),
@@ -60,6 +53,7 @@ def render(report: Report) -> str:
         layers=charts.layer_charts(report.models),
         key=charts.key(report.models),
         tables=results.beside(report),
+        markdown=results.table(report.models),
         examples=[sentence(example, report.models) for example in report.examples],
         models=names,
         verdict=verdict,

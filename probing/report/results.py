@@ -1,9 +1,12 @@
 """Turn results over seeds into tables and a signature of the conventions."""
 
 import math
+import shlex
 import statistics
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +15,9 @@ from hyptrans.geometry.space import Space
 from hyptrans.support import provenance, tables
 from hyptrans.support.tables import escaped
 from probing.probes.evaluation import SELECTED_BY
-from probing.probes.metrics import LONGEST, METRICS, SHORTEST
+from probing.probes.metrics import LONGEST, METRICS, SHORTEST, mean_scores
 from probing.probes.significance import TOSSES, Comparison
-from probing.report.data import Arcs, ModelResult, Report, Selectivity
+from probing.report.data import Arcs, ModelResult, Report, Scored, Selectivity
 from probing.settings import Punctuation, Settings
 
 TITLES = {"uuas": "UUAS", "dspr": "Dspr.", "root": "Root", "nspr": "Nspr."}
@@ -31,27 +34,26 @@ _SELECTIVE = (
 _DEVIATION = "±: standard deviation over probe seeds."
 
 
-def over_seeds(results: Sequence[ModelResult], test: Mapping[str, float]) -> ModelResult:
+def over_seeds(several: Sequence[Scored]) -> Scored:
     """Combine an encoder's results with several seeds.
 
-    Args:
-        results: the result with each seed.
-        test: the figures over all seeds.
-
     Returns:
-        These figures, their standard deviations over seeds, the layers' mean figures and the layers
-        that each seed chose.
+        The figures of the scores averaged by sentence, with their standard deviations over seeds,
+        the layers' mean figures and the layers that each seed chose; and these scores.
     """
-    several = np.array([[list(layer.values()) for layer in one.layers] for one in results])
+    results, scores = zip(*several, strict=True)
+    mean = mean_scores(scores)
+    layers = np.array([[list(layer.values()) for layer in one.layers] for one in results])
     tests = np.array([list(result.test.values()) for result in results])
     spread = tests.std(0, ddof=1).tolist() if len(results) > 1 else []
-    return replace(
+    combined = replace(
         results[0],
-        layers=[dict(zip(METRICS, row, strict=True)) for row in several.mean(0).tolist()],
-        test=dict(test),
+        layers=[dict(zip(METRICS, row, strict=True)) for row in layers.mean(0).tolist()],
+        test=mean.metrics()[0],
         spread=dict(zip(METRICS, spread, strict=False)),
         chosen=[(result.distance_layer, result.depth_layer) for result in results],
     )
+    return combined, mean
 
 
 def signature(settings: Settings, punct: Punctuation, seeds: int = 1) -> str:
@@ -207,6 +209,11 @@ def _arcs(arcs: Arcs) -> Table:
     return Table("Long edges", header, rows)
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of the packages that figures depend on."""
-    return provenance.versions("torch", "fairseq", "numpy", "scipy")
+def origin() -> dict[str, Any]:
+    """Return this process's command as one could type it again, and its packages' versions."""
+    words = sys.argv[1:]
+    command = shlex.join(["hyptrans", *([] if words[:1] == ["probe"] else ["probe"]), *words])
+    return {
+        "versions": provenance.versions("torch", "fairseq", "numpy", "scipy"),
+        "command": command,
+    }

@@ -1,6 +1,6 @@
 """The interface that an encoder offers to an extraction of states."""
 
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -48,11 +48,8 @@ def device_of(part: nn.Module) -> torch.device:
     return next(part.parameters()).device
 
 
-Part = TypeVar("Part", bound=nn.Module)
-
-
-def moved(part: Part, device: str) -> Part:
-    """Move a model, or a part of one, to a device named as in torch, and return it.
+def move(part: nn.Module, device: str) -> None:
+    """Move a model, or a part of one, to a device named as in torch.
 
     Raises:
         UserError: torch cannot use the device.
@@ -62,4 +59,3 @@ def moved(part: Part, device: str) -> Part:
     except (RuntimeError, AssertionError) as error:
         reason = str(error).partition("\n")[0]
         raise UserError(f"--device {device} cannot be used ({reason})") from error
-    return part

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,8 +13,8 @@ from torch.nn.utils.rnn import pad_sequence
 from hyptrans.inference.batches import by_length
 from hyptrans.support.errors import UserError
 from hyptrans.support.progress import bar
-from probing.states.encoder import WordEncoder, moved
-from probing.states.file import Contents, LeftOut, States, writing
+from probing.states.encoder import WordEncoder, move
+from probing.states.file import Contents, States, writing
 from probing.states.pooling import pool
 from probing.text.pieces import align, surface
 from probing.text.trees import Sentence
@@ -43,7 +44,6 @@ def extract(
     out: Path,
     *,
     trees: Path,
-    batch_tokens: int = BATCH_TOKENS,
     device: str = "cpu",
 ) -> States:
     """Write the states of all sentences that can be aligned and are not too long.
@@ -53,22 +53,21 @@ def extract(
         sentences: all sentences of a tree file.
         out: file to write.
         trees: the tree file, for messages.
-        batch_tokens: most tokens that the encoder takes at once, padding included.
         device: device that the encoder runs on.
 
     Raises:
         UserError: no sentence remains, or a state is not finite.
     """
     kept: dict[int, Aligned] = {}
-    left_out: list[LeftOut] = []
+    left_out: list[dict[str, Any]] = []
     for place, sentence in enumerate(bar(sentences, "align", len(sentences), " sentences")):
         found = align_sentence(encoder, sentence)
         if isinstance(found, str):
-            left_out.append(LeftOut(place, sentence.id, found))
+            left_out.append({"index": place, "id": sentence.id, "reason": found})
         else:
             kept[place] = found
     if not kept:
-        reason = f": sentence {left_out[0].id}, {left_out[0].reason}" if left_out else ""
+        reason = ": sentence {id}, {reason}".format(**left_out[0]) if left_out else ""
         raise UserError(f"{trees} has no sentence that the encoder can take{reason}")
     aligned = list(kept.values())
     contents = Contents(
@@ -79,10 +78,10 @@ def extract(
         lengths=[len(sentences[place]) for place in kept],
         left_out=left_out,
     )
-    moved(encoder.module, device)
+    move(encoder.module, device)
     with writing(out, contents, encoder.width) as write:
         # the longest come first, so that a lack of memory shows at once and not after hours
-        for batch in by_length([len(one.tokens) for one in aligned], batch_tokens, "encode", True):
+        for batch in by_length([len(one.tokens) for one in aligned], BATCH_TOKENS, "encode", True):
             counts = [contents.lengths[i] for i in batch]
             pooled = _states_of_words(encoder, [aligned[i] for i in batch], counts)
             # words first, as in the file

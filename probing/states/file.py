@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,15 +24,6 @@ _TYPE = np.dtype("<f4")
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """A sentence without states: its place in the tree file, its name, and why."""
-
-    index: int
-    id: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class Contents:
     """Description of a file of states.
 
@@ -41,7 +33,7 @@ class Contents:
         spaces: space of each layer, 0 for the embeddings.
         kept: places in the tree file of the sentences that have states.
         lengths: number of words of each kept sentence.
-        left_out: the other sentences.
+        left_out: the other sentences: for each its ``index`` in the file, ``id`` and ``reason``.
     """
 
     architecture: str
@@ -49,7 +41,7 @@ class Contents:
     spaces: list[Space]
     kept: list[int]
     lengths: list[int]
-    left_out: list[LeftOut]
+    left_out: list[dict[str, Any]]
 
 
 def about(path: Path) -> Path:
@@ -65,7 +57,7 @@ def writing(path: Path, contents: Contents, width: int) -> Iterator[Callable[[in
         A function that writes the states of kept sentence ``i``, ``[words, layers, width]``; any
         order will do.
     """
-    starts, layers = _starts(contents.lengths), len(contents.spaces)
+    starts, layers = [0, *accumulate(contents.lengths)], len(contents.spaces)
     shape = (starts[-1], layers, width)
     header = {"descr": _TYPE.str, "fortran_order": False, "shape": shape}
     with whole_file(path) as file:
@@ -90,13 +82,12 @@ class States:
     def __init__(self, path: Path) -> None:
         found = json.loads(about(path).read_text(encoding="utf-8"))
         found["spaces"] = [Space(**space) for space in found["spaces"]]
-        found["left_out"] = [LeftOut(**left) for left in found["left_out"]]
         self.path, self.contents = path, Contents(**found)
         self.architecture, self.spaces = self.contents.architecture, self.contents.spaces
         self.kept, self.lengths = self.contents.kept, self.contents.lengths
         self._values = np.load(path, mmap_mode="r", allow_pickle=False)
         self.layers, self.width = self._values.shape[1:]
-        self._starts = _starts(self.lengths)
+        self._starts = [0, *accumulate(self.lengths)]
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -118,8 +109,3 @@ class States:
             own = self._values[self._starts[i] : self._starts[i + 1]]
             values[:, row, : len(own)] = own.transpose(1, 0, 2)
         return torch.from_numpy(values), torch.tensor(lengths, dtype=torch.int64)
-
-
-def _starts(lengths: Sequence[int]) -> list[int]:
-    """Return the number of rows before each sentence and, last, of all rows."""
-    return [0, *accumulate(lengths)]

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
@@ -57,7 +56,7 @@ class HuggingFaceEncoder:
         self.module, self._tokenizer = model.float().eval().requires_grad_(False), tokenizer
         self.name, self.identity = name, identity
         self.architecture = str(model.config.model_type)
-        self.max_tokens, self._numbers = _max_tokens(model, tokenizer), _numbers(model)
+        self.max_tokens = _max_tokens(model, tokenizer)
         first = torch.tensor([[number for number, _ in self.tokenize("a")]])
         states = self.states(first, torch.tensor([first.size(1)]))
         self.width = states.size(-1)
@@ -70,18 +69,12 @@ class HuggingFaceEncoder:
         first.
 
         Raises:
-            UserError: the tokenizer fails on the text or returns a token that the model lacks.
+            UserError: the tokenizer fails on the text.
         """
         with _failing(f"--hf {self.name}: its tokenizer fails on {text[:40]!r}"):
             found = self._tokenizer(text, return_offsets_mapping=True, verbose=False)
             numbers, spans = found["input_ids"], found["offset_mapping"]
             names = self._tokenizer.convert_ids_to_tokens(numbers)
-        for number, name in zip(numbers, names, strict=True):
-            if number >= self._numbers:
-                raise UserError(
-                    f"--hf {self.name}: its tokenizer has {str(name)[:40]!r} as number {number}, "
-                    f"its model has no more than {self._numbers:,}; save the two that go together"
-                )
         return [
             (number, (0, 0) if name in _SPACES and text[slice(*span)] != name else span)
             for number, name, span in zip(numbers, names, spans, strict=True)
@@ -92,7 +85,8 @@ class HuggingFaceEncoder:
         """Return the library's ``hidden_states`` of all layers, with padding masked.
 
         Raises:
-            UserError: the model fails, as on more tokens than it has positions for.
+            UserError: the model fails, as on more tokens than it has positions for, or on a token
+                that only its tokenizer has.
         """
         mask = torch.arange(tokens.size(1)) < lengths.unsqueeze(1)
         device = self.module.device
@@ -244,12 +238,3 @@ def _max_tokens(model: nn.Module, tokenizer: Any) -> int:
             used = 0 if table.padding_idx is None else table.padding_idx + 1
             places = min(places, table.num_embeddings - used)
     return int(min(tokenizer.model_max_length, places))
-
-
-def _numbers(model: Any) -> int:
-    """Return the size of the model's embedding table; without one, the largest int32."""
-    try:
-        table = model.get_input_embeddings()
-    except (NotImplementedError, AttributeError):
-        table = None
-    return int(getattr(table, "num_embeddings", np.iinfo(np.int32).max))

@@ -1,5 +1,6 @@
 """Command lines that the tests of ``hyptrans probe`` run."""
 
+import json
 import random
 
 from probing.commands.cli import PROGRAM, main
@@ -42,6 +43,11 @@ def error_of(capsys, words):
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
     assert len(lines) == 1
     return lines[0]
+
+
+def results_of(out):
+    """The results that a run wrote."""
+    return json.loads((out / "results.json").read_text())
 
 
 def subjects(*words):

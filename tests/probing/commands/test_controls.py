@@ -1,6 +1,5 @@
 """``hyptrans probe run`` with several seeds and control trees."""
 
-import json
 from itertools import pairwise
 
 import pytest
@@ -15,7 +14,7 @@ from probing.report.page import unbroken
 from probing.settings import Settings
 from probing.states.file import States
 from probing.text.trees import read_conllu
-from tests.probing.commands.runs import run_words
+from tests.probing.commands.runs import results_of, run_words
 
 
 @pytest.fixture(scope="module")
@@ -27,12 +26,12 @@ def controlled(made, tmp_path_factory):
 
 
 def test_results_give_mean_and_deviation_over_seeds(made, controlled, tmp_path):
-    results = json.loads((controlled / "results.json").read_text())
+    results = results_of(controlled)
     several = []
     for seed in ("1", "2"):
         out = tmp_path / seed
         assert main(run_words(made, out, "--no-random", "--seed", seed, models=["hybonet"])) == 0
-        several.append(json.loads((out / "results.json").read_text())["models"][-1])
+        several.append(results_of(out)["models"][-1])
     (both,) = (model for model in results["models"] if model["name"] == "hybonet")
     for metric in METRICS:
         values = [model["test"][metric] for model in several]
@@ -50,7 +49,7 @@ def test_results_give_mean_and_deviation_over_seeds(made, controlled, tmp_path):
 
 
 def test_selectivity_compares_gold_with_control_trees(made, controlled):
-    results = json.loads((controlled / "results.json").read_text())
+    results = results_of(controlled)
     names = ["linear chain", "hybonet", "hybonet, random"]
     assert [model["name"] for model in results["models"]][2:] == names[1:]
     found = {one["model"]: one for one in results["selectivities"]}

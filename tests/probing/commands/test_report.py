@@ -5,10 +5,9 @@ import shutil
 from dataclasses import replace
 
 import numpy as np
-import pytest
 import torch
 
-from probing.commands import report, run
+from probing.commands import run
 from probing.commands.cli import main
 from probing.probes.training import load_probes
 from probing.states.file import States
@@ -16,40 +15,28 @@ from probing.text.trees import minimum_spanning_edges, read_conllu
 from tests.probing.commands.runs import run_words, write_trees
 
 LAYERS = 2, 1
-"""Of distances and of depths."""
+"""Layers of distances and of depths."""
 
 
-@pytest.fixture(scope="module")
-def drawn(made, done, tmp_path_factory):
-    """The report of a run whose probes of the encoder are read at two given layers."""
-    found, inner = [], report.over_each_seed
+def test_pictures_show_the_layers_that_the_table_names(made, done, tmp_path, monkeypatch):
+    pages, combine, render = [], run.over_seeds, run.render
 
-    def at_layers(*given):
-        model, scores = inner(*given)
+    def at_layers(several):
+        model, scores = combine(several)
         return replace(model, distance_layer=LAYERS[0], depth_layer=LAYERS[1]), scores
 
-    def kept(*given, **named):
-        found.append(report.report(*given, **named))
-        return found[0]
-
-    out = tmp_path_factory.mktemp("drawn") / "out"
-    shutil.copytree(done, out)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(report, "over_each_seed", at_layers)
-        patched.setattr(run, "report", kept)
-        assert main(run_words(made, out, models=["hybonet"])) == 0
-    return found[0]
-
-
-def test_pictures_show_the_layers_that_the_table_names(made, done, drawn):
+    monkeypatch.setattr(run, "over_seeds", at_layers)
+    monkeypatch.setattr(run, "render", lambda page: pages.append(page) or render(page))
+    shutil.copytree(done, tmp_path / "out")
+    assert main(run_words(made, tmp_path / "out", models=["hybonet"])) == 0
     states = States(done / "hybonet" / "test.states.npy")
     probes = load_probes(done / "hybonet" / "lorentz-rank8-seed1.probes.pt")
     trees = read_conllu(made / "test.conllu")
     places = {(tree.words, tuple(sorted(tree.edges))): i for i, tree in enumerate(trees)}
-    assert len(drawn.examples) == 6
-    for example in drawn.examples:
-        place = places[tuple(example.words), tuple(sorted(example.gold_edges))]
-        own = states.sentence(place)
+    (page,) = pages
+    assert len(page.examples) == 6
+    for example in page.examples:
+        own = states.sentence(places[tuple(example.words), tuple(sorted(example.gold_edges))])
         shown = example.predictions["hybonet"]
         with torch.no_grad():
             of_distances = own[[LAYERS[0]]][:, None], [LAYERS[0]]

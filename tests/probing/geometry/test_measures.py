@@ -9,7 +9,7 @@ import torch
 from scipy.optimize import minimize
 
 from hyptrans.geometry import lorentz, poincare
-from hyptrans.geometry.space import Space
+from hyptrans.geometry.space import Space, vectors
 from probing.geometry import measures
 from probing.text.trees import distance_matrix
 from tests.probing.helpers.trees import random_heads
@@ -33,13 +33,9 @@ def four_points(found):
     return 2 * worst / float(found.max())
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_tree_has_delta_zero(seed):
-    found = torch.from_numpy(distance_matrix(random_heads(12, seed=seed))).double()
+def test_a_tree_has_delta_zero_and_a_circle_of_four_has_one():
+    found = torch.from_numpy(distance_matrix(random_heads(12, seed=0))).double()
     assert measures.gromov_delta(found) == 0
-
-
-def test_a_circle_of_four_has_the_largest_delta():
     found = torch.tensor([[0.0, 1, 2, 1], [1, 0, 1, 2], [2, 1, 0, 1], [1, 2, 1, 0]])
     assert measures.gromov_delta(found) == 1
 
@@ -70,28 +66,18 @@ def test_points_that_differ_only_by_rounding_have_no_measures(where):
 
 
 @pytest.mark.parametrize("where", [LORENTZ, BALL])
-def test_lengths_and_distances_are_scaled_to_curvature_minus_one(where):
+def test_distances_are_scaled_to_curvature_minus_one(where):
     module = lorentz if where is LORENTZ else poincare
     points = module.exp_origin(cloud(6), c=where.c)
-    tangents = measures.vectors(points, where)
+    tangents = vectors(points, where)
     wanted = module.distance(points[:, None], points[None], c=where.c) * where.c**0.5
     torch.testing.assert_close(measures.distances(tangents, where), wanted, atol=1e-7, rtol=1e-7)
-    origin = torch.zeros_like(points[0])
-    if where is LORENTZ:
-        origin = lorentz.origin(len(origin), c=where.c, dtype=origin.dtype)
-    radii = module.distance(points, origin.expand_as(points), c=where.c) * where.c**0.5
-    torch.testing.assert_close(tangents.norm(dim=-1), radii, atol=1e-7, rtol=1e-7)
 
 
 def circle(count, radius, *, first=0.0):
     """Tangents of points spread evenly over a circle."""
     angles = 2 * math.pi * (torch.arange(count, dtype=torch.float64) + first) / count
     return radius * torch.stack([angles.cos(), angles.sin()], 1)
-
-
-def binary_tree(depth):
-    """Tangents of its nodes: radii are depths, and children share their parent's angle."""
-    return torch.cat([circle(2**k, float(k), first=0.5) for k in range(depth + 1)])
 
 
 def least_stress(tangents):
@@ -117,7 +103,7 @@ def least_stress(tangents):
     return min(minimize(stress, start).fun for start in draws)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_flat_stress_matches_the_minimum_of_a_general_minimizer(seed):
     tangents = 3 * cloud(7, 2, seed=seed)
     assert measures.flat_stress(tangents, LORENTZ) == pytest.approx(
@@ -125,7 +111,7 @@ def test_flat_stress_matches_the_minimum_of_a_general_minimizer(seed):
     )
 
 
-@pytest.mark.parametrize("width", [2, 8, 40])
+@pytest.mark.parametrize("width", [2, 40])
 def test_a_small_ball_is_flat_whatever_its_radii(width):
     assert measures.flat_stress(0.01 * cloud(100, width), LORENTZ) < 1e-3
     assert measures.tangent_stress(0.01 * cloud(100, width), LORENTZ) < 1e-3
@@ -141,15 +127,13 @@ def test_points_on_one_geodesic_are_flat(away):
     assert (measures.tangent_stress(tangents, LORENTZ) < 1e-3) == (away == 0)
 
 
-def test_a_sphere_of_radius_5_is_curved_though_all_radii_agree():
+def test_spheres_binary_trees_and_their_leaves_are_curved():
     on_sphere = 5 * torch.nn.functional.normalize(cloud(150, 8), dim=-1)
     assert measures.flat_stress(on_sphere, LORENTZ) > 0.1
-    assert measures.flat_stress(0.01 * on_sphere, LORENTZ) < 1e-3
-
-
-def test_a_binary_tree_is_curved_and_so_are_its_leaves():
-    assert measures.flat_stress(binary_tree(6), LORENTZ) == pytest.approx(0.26, abs=0.005)
-    assert measures.flat_stress(binary_tree(6)[-64:], LORENTZ) > 0.25
+    # the nodes of a tree: radii are depths, and children share their parent's angle
+    tree = torch.cat([circle(2**k, float(k), first=0.5) for k in range(7)])
+    assert measures.flat_stress(tree, LORENTZ) == pytest.approx(0.26, abs=0.005)
+    assert measures.flat_stress(tree[-64:], LORENTZ) > 0.25
 
 
 @pytest.mark.parametrize("stress", [measures.flat_stress, measures.tangent_stress])

@@ -14,18 +14,18 @@ from probing.text.trees import distance_matrix
 from tests.probing.helpers.states import MemoryStates
 from tests.probing.helpers.trees import sentence_of
 
-LORENTZ = Space("lorentz", 1.0)
 TREES = [sentence_of([head - 1 for head in heads]) for heads in ([2, 0, 2, 3], [0, 1], range(5))]
 """Three trees; the one in the middle has no states."""
+COUNTS = Counter({"w0": 9, "w1": 7, "w2": 5, "w3": 3, "w4": 1})
 
 
 def states(vectors):
     """Two layers of points above tangent vectors, the second at one radius."""
     layers = []
-    for i in (0, 2):
-        level = 2 * vectors[i] / vectors[i].norm(dim=-1, keepdim=True)
-        layers.append(torch.stack([lorentz.exp_origin(one).float() for one in (vectors[i], level)]))
-    return MemoryStates(layers, [LORENTZ, LORENTZ], kept=[0, 2])
+    for own in vectors:
+        level = 2 * own / own.norm(dim=-1, keepdim=True)
+        layers.append(torch.stack([lorentz.exp_origin(one).float() for one in (own, level)]))
+    return MemoryStates(layers, [Space("lorentz", 1.0)] * 2, kept=[0, 2])
 
 
 class Reader:
@@ -47,20 +47,18 @@ class Reader:
 
 
 def test_a_radius_equal_to_the_depth_correlates_with_it(rng):
-    vectors = {}
-    for i in (0, 2):
-        directions = torch.randn(len(TREES[i]), 3, generator=rng, dtype=torch.float64)
+    vectors = []
+    for tree in (TREES[0], TREES[2]):
+        directions = torch.randn(len(tree), 3, generator=rng, dtype=torch.float64)
         directions /= directions.norm(dim=-1, keepdim=True)
-        depths = distance_matrix(TREES[i].heads)[TREES[i].root]
-        vectors[i] = directions * torch.from_numpy(1 + depths)[:, None]
+        depths = distance_matrix(tree.heads)[tree.root]
+        vectors.append(directions * torch.from_numpy(1 + depths)[:, None])
     # rare words are far out too: words of the second sentence stand as often as they are deep
-    counts = Counter({"w0": 9, "w1": 7, "w2": 5, "w3": 3, "w4": 1})
-    words = words_of(states(vectors), TREES, Reader(), counts)
-    free, level = measure(words)
+    free, level = measure(words_of(states(vectors), TREES, Reader(), COUNTS))
     # rounding parts words of one depth
     assert free.with_depth > 0.95
     assert free.with_frequency < -0.5 < 0.5 < free.with_position
-    radii = torch.cat([vectors[i].norm(dim=-1) for i in (0, 2)])
+    radii = torch.cat(vectors).norm(dim=-1)
     assert (free.radius, free.spread) == pytest.approx((float(radii.mean()), float(radii.std())))
     assert level.radius == pytest.approx(2, rel=1e-5)
     assert math.isnan(level.with_depth)
@@ -68,13 +66,11 @@ def test_a_radius_equal_to_the_depth_correlates_with_it(rng):
 
 
 def test_words_of_several_tokens_are_left_out(rng):
-    vectors = {i: torch.randn(len(TREES[i]), 3, generator=rng) for i in (0, 2)}
-    stored = states(vectors)
-    counts = Counter({"w0": 9, "w1": 7, "w2": 5, "w3": 3, "w4": 1})
-    found = words_of(stored, TREES, Reader("w1", "w4"), counts)
+    stored = states([torch.randn(len(TREES[i]), 3, generator=rng) for i in (0, 2)])
+    found = words_of(stored, TREES, Reader("w1", "w4"), COUNTS)
     assert found.frequency.tolist() == [9, 5, 3, 9, 5, 3]
     assert found.position.tolist() == [0, 2, 3, 0, 2, 3]
     assert found.depth.tolist() == [1, 1, 2, 0, 2, 3]
-    both = [stored.sentence(0)[:, [0, 2, 3]], stored.sentence(1)[:, [0, 2, 3]]]
+    both = [stored.sentence(i)[:, [0, 2, 3]] for i in (0, 1)]
     assert torch.equal(found.states, torch.cat(both, 1))
-    assert len(words_of(stored, TREES, Reader(*(f"w{i}" for i in range(5))), counts).position) == 0
+    assert len(words_of(stored, TREES, Reader(*COUNTS), COUNTS).position) == 0

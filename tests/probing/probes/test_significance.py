@@ -10,36 +10,27 @@ from probing.probes import significance
 from probing.probes.metrics import Scores, mean_scores
 from probing.probes.significance import compare
 
-
-def scores(rng, count=40, *, better=0.0):
-    """Return made-up scores of an encoder that is right about half of the time."""
-    lengths = rng.integers(3, 12, count)
-    edges = lengths - 1
-    correct = rng.binomial(edges, min(0.5 + better, 1.0))[None].astype(float)
-    roots = (rng.random((1, count)) < 0.5 + better).astype(float)
-    dspr, nspr = (np.clip(rng.normal(better, 0.3, (1, count)), -1, 1) for _ in range(2))
-    dspr[:, lengths < 5] = nspr[:, lengths < 5] = np.nan
-    return Scores(lengths, edges[:, None], correct[..., None], roots, dspr, nspr)
+BY_LAYER = ("found", "roots", "dspr", "nspr")
 
 
 def pair(seed, count=40, better=0.0):
-    first, second = (
-        scores(np.random.default_rng((seed, k)), count, better=better * (k == 0)) for k in (0, 1)
-    )
-    values = {name: getattr(second, name) for name in ("found", "roots", "dspr", "nspr")}
-    # of the first one's edges
-    drawn = np.random.default_rng((seed, 2)).binomial(first.arcs, 0.5)
-    values["found"] = drawn[None].astype(float)
-    undefined = np.isnan(first.dspr)
-    values["dspr"] = np.where(undefined, np.nan, np.nan_to_num(values["dspr"]))
-    values["nspr"] = np.where(undefined, np.nan, np.nan_to_num(values["nspr"]))
-    return first, replace(first, **values)
+    """Return made-up scores of two encoders on the same sentences; each is right half the time."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(3, 12, count)
+    arcs, made = (lengths - 1)[:, None], []
+    for more in (better, 0.0):
+        found = rng.binomial(arcs, min(0.5 + more, 1.0))[None].astype(float)
+        roots = (rng.random((1, count)) < 0.5 + more).astype(float)
+        dspr, nspr = (np.clip(rng.normal(more, 0.3, (1, count)), -1, 1) for _ in range(2))
+        dspr[:, lengths < 5] = nspr[:, lengths < 5] = np.nan
+        made.append(Scores(lengths, arcs, found, roots, dspr, nspr))
+    return made
 
 
 def swapped(first, second, which):
     """Return both runs with the results of some sentences exchanged."""
     rows = {}
-    for name in ("found", "roots", "dspr", "nspr"):
+    for name in BY_LAYER:
         one, other = getattr(first, name), getattr(second, name)
         which_rows = which[:, None] if name == "found" else which
         rows[name] = np.where(which_rows, other, one), np.where(which_rows, one, other)
@@ -60,9 +51,8 @@ def test_p_is_the_share_of_exchanges_with_as_large_a_difference():
         assert comparison.difference == pytest.approx(values[0])
         exact = (np.abs(values) >= abs(values[0]) - 1e-9).mean()
         # three standard errors of 10,000 tosses
-        assert comparison.p == pytest.approx(
-            exact, abs=3 * (exact * (1 - exact) / 1e4) ** 0.5 + 1e-3
-        )
+        error = 3 * (exact * (1 - exact) / 1e4) ** 0.5 + 1e-3
+        assert comparison.p == pytest.approx(exact, abs=error)
 
 
 def test_similar_encoders_rarely_differ_significantly(monkeypatch):
@@ -85,9 +75,7 @@ def test_a_large_difference_has_the_smallest_possible_p():
 
 def test_significance_ignores_sentences_that_one_side_lacks():
     first, second = pair(2)
-    second.roots[:] = np.nan
-    second.nspr[:] = np.nan
-    assert [c.metric for c in compare(first, second)] == ["uuas", "dspr"]
+    second.roots[:] = second.nspr[:] = np.nan
     # one sentence without a correlation leaves the others
     second.dspr[0, np.flatnonzero(~np.isnan(first.dspr[0]))[0]] = np.nan
     assert [c.metric for c in compare(first, second)] == ["uuas", "dspr"]
@@ -99,5 +87,5 @@ def test_significance_averages_runs_by_sentence():
     assert mean.correct == pytest.approx((first.correct + second.correct) / 2)
     (whole,) = mean.metrics()
     for metric, value in whole.items():
-        one, other = first.metrics()[0][metric], second.metrics()[0][metric]
+        one, other = (scores.metrics()[0][metric] for scores in (first, second))
         assert value == pytest.approx((one + other) / 2)

@@ -12,14 +12,8 @@ from tests.inference.conftest import export
 from tests.probing.commands.runs import subjects
 from tests.probing.helpers.model import make_checkpoint, prepared_folder
 
-ARCHS = {
-    "hybonet": [],
-    "hypformer": [],
-    "hvt": ["--curvature", "0.5"],
-    "han": [],
-    "transformer": [],
-    "euclidean_tiny": ["--encoder-normalize-before"],
-}
+ARCHS = {name: [] for name in ("hybonet", "hypformer", "han", "transformer")}
+ARCHS |= {"hvt": ["--curvature", "0.5"], "euclidean_tiny": ["--encoder-normalize-before"]}
 SPACES = {"hybonet": "lorentz", "hypformer": "lorentz", "hvt": "poincare"}
 
 
@@ -105,13 +99,6 @@ def test_a_model_folder_gives_the_states_of_its_checkpoint(made, data, tmp_path)
     (place / "model.safetensors").unlink()
     with pytest.raises(UserError, match=r"model\.safetensors"):
         load(place)
-
-
-def test_error_names_what_is_missing(made, data, tmp_path):
-    with pytest.raises(UserError, match=r"none\.pt is neither a file"):
-        load(tmp_path / "none.pt", data)
-    with pytest.raises(UserError, match="absent is not there; name it with --data"):
-        load(made[0], tmp_path / "absent")
 
 
 def test_a_source_is_identified_by_its_file_contents(tmp_path):
