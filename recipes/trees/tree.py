@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -21,42 +23,24 @@ class Tree:
     """A tree whose nodes are numbers; the root is 0.
 
     Attributes:
-        children: children of each node.
+        levels: paths from the root to all nodes, level by level; the leaves are the last level.
         names: random names of the nodes, which reveal nothing about their place.
     """
 
-    children: Sequence[Sequence[int]]
+    levels: Sequence[Sequence[tuple[int, ...]]]
     names: Sequence[str]
-
-    def leaves_below(self, node: int) -> list[int]:
-        """Return the leaves of a node's subtree."""
-        below = [leaf for child in self.children[node] for leaf in self.leaves_below(child)]
-        return below or [node]
-
-    def inner(self) -> list[list[tuple[int, ...]]]:
-        """Return the paths from the root to all inner nodes, level by level."""
-        levels: list[list[tuple[int, ...]]] = [[(0,)]]
-        while any(self.children[path[-1]] for path in levels[-1]):
-            levels.append([(*p, child) for p in levels[-1] for child in self.children[p[-1]]])
-        return levels[:-1]
 
 
 def make_tree(seed: int = SEED) -> Tree:
     """Draw a tree whose leaves are all at the last level."""
-    draw = random.Random(seed)
-    children: list[list[int]] = [[]]
-    level = [0]
+    draw, count = random.Random(seed), itertools.count(1)
+    levels: list[list[tuple[int, ...]]] = [[(0,)]]
     for _ in range(LEVELS - 1):
-        below = []
-        for node in level:
-            for _ in range(draw.randint(*CHILDREN)):
-                children[node].append(len(children))
-                below.append(len(children))
-                children.append([])
-        level = below
-    names = [f"n{number}" for number in range(len(children))]
+        children = ((path, draw.randint(*CHILDREN)) for path in levels[-1])
+        levels.append([(*path, next(count)) for path, several in children for _ in range(several)])
+    names = [f"n{number}" for number in range(next(count))]
     draw.shuffle(names)
-    return Tree(children, names)
+    return Tree(levels, names)
 
 
 def make_sets(tree: Tree, seed: int = SEED) -> Sets:
@@ -82,12 +66,15 @@ def make_sets(tree: Tree, seed: int = SEED) -> Sets:
 
 
 def _questions(tree: Tree, draw: random.Random) -> Iterator[Example]:
-    levels = tree.inner()
-    below = [tree.leaves_below(node) for node in range(len(tree.children))]
+    children, leaves = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
+    for *_, parent, child in itertools.chain.from_iterable(tree.levels[1:]):
+        children[parent].append(child)
+    for path in tree.levels[-1]:
+        for node in path:
+            leaves[node].append(path[-1])
     while True:
-        level = draw.randrange(len(levels))
-        path = draw.choice(levels[level])
-        children = draw.sample(tree.children[path[-1]], 2)
-        leaves = [draw.choice(below[child]) for child in children]
-        question, answer = (" ".join(tree.names[node] for node in part) for part in (leaves, path))
+        level = draw.randrange(len(tree.levels) - 1)
+        path = draw.choice(tree.levels[level])
+        pair = [draw.choice(leaves[child]) for child in draw.sample(children[path[-1]], 2)]
+        question, answer = (" ".join(tree.names[node] for node in part) for part in (pair, path))
         yield question, answer, f"level_{level}"

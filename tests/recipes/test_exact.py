@@ -201,18 +201,14 @@ def test_real_answers_fit_the_length_limit_and_have_kinds():
 def test_answers_are_paths_to_the_lowest_common_ancestor():
     drawn = tree.make_tree()
     assert len(drawn.names) == 1590
-    parent = {child: node for node, below in enumerate(drawn.children) for child in below}
-    number = {name: i for i, name in enumerate(drawn.names)}
-
-    def above(node):
-        return [*above(parent[node]), node] if node in parent else [node]
-
+    paths = {drawn.names[path[-1]]: path for path in drawn.levels[-1]}
     sets = tree.make_sets(drawn)
     pairs = {name: {frozenset(q.split()) for q, _, _ in found} for name, found in sets.items()}
     for name, found in sets.items():
         assert len(found) == tree.SIZES[name]
+        assert {kind for *_, kind in found} == {f"level_{i}" for i in range(tree.LEVELS - 1)}
         for question, answer, kind in found[:300]:
-            one, other = (above(number[leaf]) for leaf in question.split())
+            one, other = (paths[leaf] for leaf in question.split())
             assert len(one) == len(other) == tree.LEVELS
             shared = [a for a, b in zip(one, other, strict=True) if a == b]
             assert [drawn.names[node] for node in shared] == answer.split()
