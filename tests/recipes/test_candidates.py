@@ -2,13 +2,9 @@
 
 import math
 
-import pytest
 import torch
 
 from hyptrans.geometry import lorentz
-from recipes.common.commands import portable
-from recipes.common.settings import Model
-from recipes.common.translation import Run
 from recipes.study.candidates.lorentz_shell import ShellAttention, ShellNorm
 from tests.geometry.helpers import points
 
@@ -57,11 +53,3 @@ def test_heads_of_a_shell_have_one_length_and_extra_time_coordinates(rng):
     )
     shifted = scores + distance / layer.tau
     torch.testing.assert_close(shifted, torch.full_like(shifted, shifted.flatten()[0].item()))
-
-
-@pytest.mark.parametrize(
-    ("model", "plug_in"), [("lorentz_shell", "recipes/study/candidates"), ("sphere", "hyptrans")]
-)
-def test_only_candidates_train_with_the_studys_plugin(tmp_path, model, plug_in):
-    run = Run(tmp_path, Model("a", {"--arch": f"{model}_tiny"}), ("en", "de"), 1, 10)
-    assert portable(["fairseq-train", run.user_dir], tmp_path) == f"fairseq-train {plug_in}"

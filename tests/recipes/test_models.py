@@ -31,7 +31,6 @@ def available(recipe):
 RECIPE_NAMES = sorted(path.parent.name for path in RECIPES.rglob(FILE))
 CONFIGURATIONS = [(name, model) for name in RECIPE_NAMES for model in available(RECIPES / name)]
 PAPERS = [pair for pair in CONFIGURATIONS if pair[0] in ("iwslt14_en_de", "wmt14_en_de")]
-PRENORM = [pair for pair in CONFIGURATIONS if "euclidean_prenorm" in pair[1]]
 # what may differ between a model and its twin in the same recipe
 OWN = {"--arch", "--lr"}
 
@@ -139,14 +138,6 @@ def test_a_model_and_its_baseline_differ_only_in_the_learning_rate(recipe):
         assert model.flags.keys() == twin.flags.keys()
         differing = {flag for flag, value in model.flags.items() if twin.flags[flag] != value}
         assert {"--arch"} <= differing <= OWN
-
-
-@pytest.mark.parametrize(("recipe", "name"), [p for p in PRENORM if "published" not in p[1]])
-def test_prenorm_baseline_trains_like_the_baseline(recipe, name):
-    args, twin = vars(parse(recipe, name)), vars(parse(recipe, name.replace("_prenorm", "")))
-    differing = {key for key in args.keys() | twin if args.get(key) != twin.get(key)}
-    assert {"arch"} <= differing <= {"arch", "lr"}
-    assert args["arch"] == twin["arch"].replace("euclidean", "euclidean_prenorm")
 
 
 SETTINGS = """

@@ -68,11 +68,6 @@ def test_peak_memory_includes_what_a_step_allocates():
     assert speed.peak_of(step, "cpu") == pytest.approx(64, abs=8)
 
 
-def test_a_field_that_a_configuration_lacks_is_an_error():
-    with pytest.raises(TypeError, match="unexpected keyword argument 'attention'"):
-        contenders.build("hypformer_tiny", "cpu", {"attention": "softmax"})
-
-
 def test_ratio_is_the_median_over_rounds_of_alternating_contenders():
     turns, clock = [], itertools.count(5.0, 2.0)
     steps = {name: partial(turns.append, name) for name in ("one", "other")}
