@@ -7,9 +7,10 @@ figures of a published Transformer.
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+import pandas as pd
 
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.lines import read_lines
@@ -47,13 +48,8 @@ def sets(data: Path) -> exact.Sets:
 
 def first_of_each_kind(found: Sequence[exact.Example]) -> list[exact.Example]:
     """Return the first ``PER_KIND`` examples of every kind."""
-    seen: Counter[str] = Counter()
-    first: list[exact.Example] = []
-    for example in found:
-        seen[example[2]] += 1
-        if seen[example[2]] <= PER_KIND:
-            first.append(example)
-    return first
+    frame = pd.DataFrame(found, columns=["question", "answer", "kind"])
+    return [*frame.groupby("kind").head(PER_KIND).itertuples(index=False, name=None)]
 
 
 def examples(data: Path, stem: str) -> list[exact.Example]:
