@@ -27,8 +27,6 @@ class Disk:
 
     points: Tensor
     """``[n, 2]``, float64, inside the unit circle."""
-    radii: Tensor
-    """``[n]``, geodesic distances from the root before scaling."""
     scale: float
     """Factor on the radii in the picture; 1 if they are not scaled."""
     agreement: float
@@ -104,7 +102,7 @@ def place(points: Tensor | None, root: int, fitted: list[bool]) -> Disk | None:
     # punctuation, which is outside the tree, may lie farther; keep it inside the circle
     shown = (radii * scale).clamp_max(FARTHEST) / radii.clamp_min(LEAST_LENGTH)
     flat = poincare.from_lorentz(lorentz.exp_origin(plane * shown.unsqueeze(-1)))
-    return Disk(flat, radii, scale, _agreement(lorentz.exp_origin(plane)[chosen], moved[chosen]))
+    return Disk(flat, scale, _agreement(lorentz.exp_origin(plane)[chosen], moved[chosen]))
 
 
 def _agreement(drawn: Tensor, true: Tensor) -> float:

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import math
 import re
-from importlib import resources
 from typing import Any
 
 import jinja2
@@ -14,7 +13,7 @@ from hyptrans.support.errors import clean
 from probing.geometry.layers import HEADER, cells, verdict
 from probing.probes.metrics import METRICS
 from probing.report import arcs, charts, disk, layout, results
-from probing.report.data import Example, ModelResult, Prediction, Report
+from probing.report.data import Example, ModelResult, Report
 from probing.report.results import NOTHING, figure
 from probing.settings import SENTENCES
 
@@ -25,14 +24,12 @@ NAMES = {
     "nspr": "norm Spearman correlation",
 }
 """The metrics' full names."""
-FOLDER = resources.files("probing.report") / "assets"
 
 
 def render(report: Report) -> str:
     """Return the page as text: one HTML file that opens offline."""
     environment = jinja2.Environment(
-        # the page includes each section from a file
-        loader=jinja2.FunctionLoader(_read),
+        loader=jinja2.PackageLoader("probing.report", "assets"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -42,10 +39,9 @@ def render(report: Report) -> str:
     environment.filters |= {"unbroken": unbroken, "space_cells": cells}
     predicted = {name for example in report.examples for name in example.predictions}
     names = [model.name for model in report.models if model.name in predicted]
-    script = _read("script.js")
+    script = environment.get_template("script.js").render()
     page = environment.get_template("page.html").render(
         report=report,
-        style=Markup(_read("style.css")),
         script=Markup(script),
         policy=policy(script),
         metrics=[(metric, title, NAMES[metric]) for metric, title in results.TITLES.items()],
@@ -54,7 +50,10 @@ def render(report: Report) -> str:
         key=charts.key(report.models),
         tables=results.beside(report),
         markdown=results.table(report.models),
-        examples=[sentence(example, report.models) for example in report.examples],
+        pictures=[
+            [_pictures(example, name) for name in names if name in example.predictions]
+            for example in report.examples
+        ],
         models=names,
         verdict=verdict,
         space_header=HEADER,
@@ -97,15 +96,9 @@ def rows(models: list[ModelResult]) -> list[dict[str, Any]]:
     return made
 
 
-def sentence(example: Example, models: list[ModelResult]) -> dict[str, Any]:
-    """Return a sentence with a tree and a disk for each model that predicts it."""
-    shown = [m.name for m in models if m.name in example.predictions]
-    pictures = [_pictures(example, name, example.predictions[name]) for name in shown]
-    return {"words": example.words, "text": " ".join(example.words), "models": pictures}
-
-
-def _pictures(example: Example, name: str, prediction: Prediction) -> dict[str, Any]:
+def _pictures(example: Example, name: str) -> dict[str, Any]:
     """Return the pictures of one sentence and one model, with a note on the disk."""
+    prediction = example.predictions[name]
     kept = [not mark for mark in example.punctuation]
     laid = layout.place(prediction.distance_points, prediction.root, kept)
     made = {
@@ -132,11 +125,6 @@ def _pictures(example: Example, name: str, prediction: Prediction) -> dict[str, 
 def unbroken(text: str) -> str:
     """Make the cell's lines break only before brackets, equals signs and deviations."""
     return re.sub(r"(?<=p) | (?![(=±])", "\N{NO-BREAK SPACE}", text)
-
-
-def _read(name: str) -> str:
-    """Read a text file from this package's assets."""
-    return (FOLDER / name).read_text(encoding="utf-8")
 
 
 def _printable(value: Any) -> Any:

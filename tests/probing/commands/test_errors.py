@@ -2,10 +2,6 @@
 
 import pytest
 
-from probing.commands.cli import main
-from probing.probes.metrics import METRICS
-from probing.report.data import ModelResult
-from probing.report.results import markdown, table
 from tests.probing.commands.runs import error_of, run_words
 
 
@@ -70,29 +66,3 @@ def test_wrong_options_give_one_sentence_errors(made, tmp_path, capsys):
     assert "sentence s2-0 has none" in error("--control", "--train", str(bare))
     assert "missing.pt is not a file" in error("--checkpoint", str(tmp_path / "missing.pt"))
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("flag", "value", "wanted"),
-    [
-        ("--rank", "1", "2 or more"),
-        ("--lr", "nan", "above 0 and finite"),
-        ("--weight-decay", "-2", "0 or more and finite"),
-    ],
-)
-def test_error_names_the_option_that_is_out_of_range(flag, value, wanted, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        main(["run", f"{flag}={value}"])
-    error = capsys.readouterr().err.splitlines()[-1].replace("'", "")
-    assert error.endswith(f"error: argument {flag}: {value} is not {wanted}")
-
-
-def test_a_table_shows_what_is_undefined():
-    test = {"uuas": 0.5, "dspr": float("nan"), "root": 0.125}
-    one = ModelResult("a", "", "", "", [], 0, 0, test, "baseline")
-    other = ModelResult("b", "x", "", "", [{}], 0, 3, dict.fromkeys(METRICS, 0.98765))
-    lines = table([one, other]).splitlines()
-    assert lines[0] == "| model | UUAS | Dspr. | Root | Nspr. | layers |"
-    assert lines[2] == "| a | 0.500 | {0} | 0.125 | {0} |  |".format("\N{EN DASH}")
-    assert lines[3] == "| b | 0.988 | 0.988 | 0.988 | 0.988 | 0 / 3 |"
-    assert "Signature: `line`" in markdown([one], "line", ["A note."])

@@ -69,13 +69,7 @@ def test_table_covers_every_layer_of_both_sides(made, name, tmp_path, capsys):
     figures = json.loads(out.read_text())
     layers = figures["layers"]
     numbers = [(layer["side"], layer["number"]) for layer in layers]
-    assert numbers == [
-        ("encoder", 0),
-        ("encoder", 1),
-        ("encoder", 2),
-        ("decoder", 0),
-        ("decoder", 1),
-    ]
+    assert numbers == [*(("encoder", i) for i in range(3)), *(("decoder", i) for i in range(2))]
     assert all(layer["radius"] > 0 and 0 <= layer["delta"]["mean"] <= 1 for layer in layers)
     assert figures["verdict"] in shown
     assert shown.count("\n| encoder ") == 3
@@ -141,7 +135,7 @@ def layer(number, stress, kind="lorentz"):
         ([layer(0, 0.3), layer(1, 0.002), layer(2, 0.009)], "encoder does not use the curvature: "),
         (
             [layer(1, 0.006), layer(2, 0.031)],
-            "hardly uses the curvature: the best flat embedding in as many dimensions misses "
+            "hardly uses the curvature: the best flat embedding of the same dimension misses "
             "distances by 0.6 to 3.1 %.",
         ),
         ([layer(1, 0.01), layer(2, 0.26)], "uses the curvature in 1 of 2 layers: the best flat"),

@@ -1,18 +1,31 @@
-"""``hyptrans probe run``: what it writes, and what it does not repeat."""
+"""``hyptrans probe run``: what it writes and shows, and what it does not repeat."""
 
+import json
 import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
-from probing.commands import pipeline
+from probing.commands import pipeline, run
 from probing.commands.cli import main
+from probing.commands.pipeline import score
 from probing.commands.sources import Subject
+from probing.probes.control import control_tree
+from probing.probes.corpus import Corpus
 from probing.probes.metrics import METRICS
-from tests.probing.commands.runs import results_of, run_words, subjects
+from probing.probes.training import load_probes, train
+from probing.report.page import unbroken
+from probing.settings import Settings
+from probing.states.file import States
+from probing.text.trees import minimum_spanning_edges, read_conllu
+from tests.probing.commands.runs import results_of, run_words, subjects, write_trees
 from tests.probing.helpers import huggingface
 from tests.probing.helpers.model import make_checkpoint
 
@@ -182,3 +195,119 @@ def test_a_hugging_face_encoder_runs_without_fairseq_and_beside_a_checkpoint(mad
     models = results_of(tmp_path / "out")["models"][2:]
     assert [model["name"] for model in models] == ["hybonet", "small"]
     assert [model["architecture"] for model in models] == ["hybonet_tiny", "bert"]
+
+
+@pytest.fixture(scope="module")
+def controlled(made, tmp_path_factory):
+    """A finished run of one encoder with all controls."""
+    out = tmp_path_factory.mktemp("controls")
+    assert main(run_words(made, out, "--seeds", "2", "--control", models=["hybonet"])) == 0
+    return out
+
+
+def test_results_give_mean_and_deviation_over_seeds(made, controlled, tmp_path):
+    results = results_of(controlled)
+    several = []
+    for seed in ("1", "2"):
+        out = tmp_path / seed
+        assert main(run_words(made, out, "--no-random", "--seed", seed, models=["hybonet"])) == 0
+        several.append(results_of(out)["models"][-1])
+    (both,) = (model for model in results["models"] if model["name"] == "hybonet")
+    for metric in METRICS:
+        values = [model["test"][metric] for model in several]
+        assert both["test"][metric] == pytest.approx(sum(values) / 2)
+        assert both["spread"][metric] == pytest.approx(abs(values[0] - values[1]) / 2**0.5)
+        layer = [model["layers"][1][metric] for model in several]
+        assert both["layers"][1][metric] == pytest.approx(sum(layer) / 2)
+    assert both["chosen"] == [[m["distance_layer"], m["depth_layer"]] for m in several]
+    assert "|seed:1to2|" in results["signature"]
+    value, deviation = (both[name]["uuas"] for name in ("test", "spread"))
+    text = (controlled / "results.md").read_text()
+    assert f"| hybonet | {value:.3f} \N{PLUS-MINUS SIGN} {deviation:.3f} |" in text
+    (fresh,) = (m for m in results["models"] if m["name"] == "hybonet, random")
+    assert set(fresh["spread"]) == set(METRICS)
+
+
+def test_selectivity_compares_gold_with_control_trees(made, controlled):
+    results = results_of(controlled)
+    names = ["linear chain", "hybonet", "hybonet, random"]
+    assert [model["name"] for model in results["models"]][2:] == names[1:]
+    found = {one["model"]: one for one in results["selectivities"]}
+    assert list(found) == names
+    # learned and chosen on control trees, and scored on them
+    gold = {part: read_conllu(made / f"{part}.conllu") for part in ("train", "dev", "test")}
+    control = {part: [control_tree(tree, 1) for tree in trees] for part, trees in gold.items()}
+    folder = controlled / "hybonet-random"
+    sets = [Corpus(States(folder / f"{part}.states.npy"), t) for part, t in control.items()]
+    trained = train(*sets[:2], Settings(steps=6, evaluate_every=3, rank=8, batch_size=8, seed=2))
+    result, _ = score(trained, *sets[1:], name="x", punct="upos")
+    assert found["hybonet, random"]["control"][1] == pytest.approx(result.test["uuas"])
+    for name, trees in (("real", gold["test"]), ("control", control["test"])):
+        kept = [[w for w in range(len(t)) if t.upos[w] != "PUNCT"] for t in trees]
+        pairs = list(zip(trees, kept, strict=True))
+        edges = sum(set(edge) <= set(words) for t, words in pairs for edge in t.edges)
+        near = sum(pair in t.edges for t, words in pairs for pair in pairwise(words))
+        assert found["linear chain"][name] == [pytest.approx(near / edges)]
+    # the run's own probes are those of the gold trees
+    real, control = (found["hybonet"][name] for name in ("real", "control"))
+    assert results["probe"]["hybonet"]["uuas"] == pytest.approx(sum(real) / 2)
+    cell = f"{sum(real) / 2:.3f} \N{MINUS SIGN} {sum(control) / 2:.3f} = "
+    assert cell in (controlled / "results.md").read_text()
+    assert unbroken(cell).rstrip("\N{NO-BREAK SPACE} ") in (controlled / "report.html").read_text()
+
+
+LAYERS = 2, 1
+"""Layers of distances and of depths."""
+
+
+def test_pictures_show_the_layers_that_the_table_names(made, done, tmp_path, monkeypatch):
+    pages, combine, render = [], run.over_seeds, run.render
+
+    def at_layers(several):
+        model, scores = combine(several)
+        return replace(model, distance_layer=LAYERS[0], depth_layer=LAYERS[1]), scores
+
+    monkeypatch.setattr(run, "over_seeds", at_layers)
+    monkeypatch.setattr(run, "render", lambda page: pages.append(page) or render(page))
+    shutil.copytree(done, tmp_path / "out")
+    assert main(run_words(made, tmp_path / "out", models=["hybonet"])) == 0
+    states = States(done / "hybonet" / "test.states.npy")
+    probes = load_probes(done / "hybonet" / "lorentz-rank8-seed1.probes.pt")
+    trees = read_conllu(made / "test.conllu")
+    places = {(tree.words, tuple(sorted(tree.edges))): i for i, tree in enumerate(trees)}
+    (page,) = pages
+    assert len(page.examples) == 6
+    for example in page.examples:
+        own = states.sentence(places[tuple(example.words), tuple(sorted(example.gold_edges))])
+        shown = example.predictions["hybonet"]
+        with torch.no_grad():
+            of_distances = own[[LAYERS[0]]][:, None], [LAYERS[0]]
+            distances = probes.distance.distances(*of_distances)[0, 0]
+            depths = probes.depth.depths(own[[LAYERS[1]]][:, None], [LAYERS[1]])[0, 0]
+        words = [i for i, word in enumerate(example.words) if word != "."]
+        keep = np.isin(range(len(example.words)), words)
+        assert set(shown.edges) == minimum_spanning_edges(distances.numpy(), keep)
+        assert shown.root == min(words, key=lambda i: depths[i].item())
+
+
+def test_page_names_input_files_and_skipped_sentences(made, done, tmp_path, capsys):
+    long = "".join(f"{i}\tthe\t_\tDET\t_\t_\t{i - 1}\t_\t_\t_\n" for i in range(1, 1200))
+    write_trees(tmp_path / "test.conllu", 15, seed=2, extra=f"# sent_id = endless\n{long}\n")
+    shutil.copytree(made / "hybonet", tmp_path / "elsewhere")
+    shutil.copytree(done, tmp_path / "out")
+    checkpoint = tmp_path / "elsewhere" / "checkpoint_best.pt"
+    words = run_words(made, tmp_path / "out", "--no-random", "--names", "hybonet", models=[])
+    words += ["--checkpoint", str(checkpoint)]
+    words[words.index("--test") + 1] = str(tmp_path / "test.conllu")
+    capsys.readouterr()
+    assert main(words) == 0
+    page, shown = (tmp_path / "out" / "report.html").read_text(), capsys.readouterr()
+    assert "Scored on 15 of 16 sentences of the test set." in page
+    assert "Scored on 15 of 16 sentences" in shown.out
+    assert "test: 16 sentences to score on, " in page
+    assert "train: 30 sentences to train probes on, " in page
+    assert f"hybonet: hybonet_tiny, {checkpoint} (" in page
+    assert str(made / "hybonet" / "checkpoint_best.pt") not in page
+    left_out = json.loads((tmp_path / "out" / "results.json").read_text())["left_out"]
+    assert [len(found) for found in left_out["hybonet"].values()] == [0, 0, 1]
+    assert left_out["hybonet"]["test"][0]["id"] == "endless"

@@ -1,7 +1,8 @@
-"""Gromov's delta, stress of the best flat embedding, and the error of a sample."""
+"""Gromov's delta, stress of the best flat embedding, and what words' states are measured by."""
 
 import itertools
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -11,8 +12,11 @@ from scipy.optimize import minimize
 from hyptrans.geometry import lorentz, poincare
 from hyptrans.geometry.space import Space, vectors
 from probing.geometry import measures
+from probing.geometry.layers import measure, verdict
+from probing.geometry.words import words_of
 from probing.text.trees import distance_matrix
-from tests.probing.helpers.trees import random_heads
+from tests.probing.helpers.states import MemoryStates
+from tests.probing.helpers.trees import random_heads, sentence_of
 
 LORENTZ, BALL, FLAT = Space("lorentz", 0.5), Space("poincare", 2.0), Space("euclidean")
 
@@ -33,22 +37,18 @@ def four_points(found):
     return 2 * worst / float(found.max())
 
 
-def test_a_tree_has_delta_zero_and_a_circle_of_four_has_one():
+def test_delta_is_zero_for_a_tree_one_for_a_circle_and_undefined_for_three_points():
     found = torch.from_numpy(distance_matrix(random_heads(12, seed=0))).double()
     assert measures.gromov_delta(found) == 0
     found = torch.tensor([[0.0, 1, 2, 1], [1, 0, 1, 2], [2, 1, 0, 1], [1, 2, 1, 0]])
     assert measures.gromov_delta(found) == 1
+    assert math.isnan(measures.gromov_delta(found[:3, :3]))
 
 
 @pytest.mark.parametrize("where", [LORENTZ, FLAT])
 def test_delta_matches_a_loop_over_all_quadruples(where):
     found = measures.distances(cloud(9), where)
     assert measures.gromov_delta(found) == pytest.approx(four_points(found), rel=1e-9)
-
-
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_fewer_than_four_points_have_no_delta(count):
-    assert math.isnan(measures.gromov_delta(measures.distances(cloud(count), LORENTZ)))
 
 
 @pytest.mark.parametrize("where", [LORENTZ, FLAT])
@@ -141,11 +141,8 @@ def test_flat_vectors_have_zero_stress(stress):
     assert stress(5 * cloud(30), FLAT) == pytest.approx(0, abs=1e-12)
     assert math.isnan(stress(cloud(1), LORENTZ))
     assert math.isnan(stress(cloud(1).expand(5, -1), LORENTZ))
-
-
-def test_coinciding_points_give_finite_stress():
-    doubled = cloud(20, 3).repeat(2, 1)
-    assert 0.01 < measures.flat_stress(doubled, LORENTZ) < 0.2
+    # pairs of points in one place
+    assert 0.01 < stress(cloud(20, 3).repeat(2, 1), LORENTZ) < 0.2
 
 
 def test_constant_numbers_have_no_correlation():
@@ -167,3 +164,65 @@ def test_samples_do_not_repeat_and_report_the_standard_error():
     assert found.error == pytest.approx(wanted, rel=0.1)
     assert found.mean == pytest.approx(49.5, abs=4 * wanted)
     assert math.isnan(measures.over_samples(len, points, size=100, samples=5, seed=1).error)
+
+
+TREES = [sentence_of([head - 1 for head in heads]) for heads in ([2, 0, 2, 3], [0, 1], range(5))]
+"""Three trees; the one in the middle has no states."""
+COUNTS = Counter({"w0": 9, "w1": 7, "w2": 5, "w3": 3, "w4": 1})
+
+
+def states(vectors):
+    """Two layers of points above tangent vectors, the second at one radius."""
+    layers = []
+    for own in vectors:
+        level = 2 * own / own.norm(dim=-1, keepdim=True)
+        layers.append(torch.stack([lorentz.exp_origin(one).float() for one in (own, level)]))
+    return MemoryStates(layers, [Space("lorentz", 1.0)] * 2, kept=[0, 2])
+
+
+class Reader:
+    """Split text as an encoder does: at spaces, and chosen words in two."""
+
+    max_tokens = 100
+
+    def __init__(self, *cut):
+        self.cut = cut
+
+    def tokenize(self, text):
+        found, start = [], 0
+        for word in text.split(" "):
+            ends = [1, len(word)] if word in self.cut else [len(word)]
+            for before, end in zip([0, *ends], ends, strict=False):
+                found.append((9, (start + before, start + end)))
+            start += len(word) + 1
+        return found
+
+
+def test_a_radius_equal_to_the_depth_correlates_with_it(rng):
+    vectors = []
+    for tree in (TREES[0], TREES[2]):
+        directions = torch.randn(len(tree), 3, generator=rng, dtype=torch.float64)
+        directions /= directions.norm(dim=-1, keepdim=True)
+        depths = distance_matrix(tree.heads)[tree.root]
+        vectors.append(directions * torch.from_numpy(1 + depths)[:, None])
+    # rare words are far out too: words of the second sentence stand as often as they are deep
+    free, level = measure(words_of(states(vectors), TREES, Reader(), COUNTS))
+    # rounding parts words of one depth
+    assert free.with_depth > 0.95
+    assert free.with_frequency < -0.5 < 0.5 < free.with_position
+    radii = torch.cat(vectors).norm(dim=-1)
+    assert (free.radius, free.spread) == pytest.approx((float(radii.mean()), float(radii.std())))
+    assert level.radius == pytest.approx(2, rel=1e-5)
+    assert math.isnan(level.with_depth)
+    assert "uses the curvature in " in verdict([free, level])
+
+
+def test_words_of_several_tokens_are_left_out(rng):
+    stored = states([torch.randn(len(TREES[i]), 3, generator=rng) for i in (0, 2)])
+    found = words_of(stored, TREES, Reader("w1", "w4"), COUNTS)
+    assert found.frequency.tolist() == [9, 5, 3, 9, 5, 3]
+    assert found.position.tolist() == [0, 2, 3, 0, 2, 3]
+    assert found.depth.tolist() == [1, 1, 2, 0, 2, 3]
+    both = [stored.sentence(i)[:, [0, 2, 3]] for i in (0, 1)]
+    assert torch.equal(found.states, torch.cat(both, 1))
+    assert len(words_of(stored, TREES, Reader(*COUNTS), COUNTS).position) == 0

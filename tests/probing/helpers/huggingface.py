@@ -1,15 +1,8 @@
 """Small encoders in Hugging Face's format, saved without training."""
 
 import torch
-from tokenizers import (
-    Tokenizer,
-    decoders,
-    models,
-    normalizers,
-    pre_tokenizers,
-    processors,
-    trainers,
-)
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers.processors import TemplateProcessing
 
 from probing.states.huggingface import library
 from tests.probing.helpers.model import sentences
@@ -19,7 +12,11 @@ LINES = sentences(300)
 BERT = {"unk_token": "[UNK]", "pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
 ROBERTA = {"unk_token": "<unk>", "pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>"}
 
-MARKS = {"roberta": ROBERTA, "gpt2": {}}
+
+def enclose(made, *marks):
+    """Put tokens before and after each sentence."""
+    places = [(mark, made.token_to_id(mark)) for mark in marks]
+    made.post_processor = TemplateProcessing(" $A ".join(marks), special_tokens=places)
 
 
 def wordpiece():
@@ -29,8 +26,7 @@ def wordpiece():
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     marks = list(BERT.values())
     made.train_from_iterator(LINES, trainers.WordPieceTrainer(vocab_size=60, special_tokens=marks))
-    places = [(mark, made.token_to_id(mark)) for mark in ("[CLS]", "[SEP]")]
-    made.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", special_tokens=places)
+    enclose(made, "[CLS]", "[SEP]")
     return transformers.PreTrainedTokenizerFast(tokenizer_object=made, **BERT)
 
 
@@ -39,15 +35,11 @@ def byte_level(**marks):
     made = Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=320,
-        special_tokens=list(marks.values()),
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-    )
+    alphabet, special = pre_tokenizers.ByteLevel.alphabet(), list(marks.values())
+    trainer = trainers.BpeTrainer(vocab_size=320, special_tokens=special, initial_alphabet=alphabet)
     made.train_from_iterator(LINES, trainer)
     if "bos_token" in marks:
-        places = [(mark, made.token_to_id(mark)) for mark in ("<s>", "</s>")]
-        made.post_processor = processors.TemplateProcessing("<s> $A </s>", special_tokens=places)
+        enclose(made, "<s>", "</s>")
     return transformers.PreTrainedTokenizerFast(tokenizer_object=made, **marks)
 
 
@@ -62,25 +54,21 @@ def unigram(pieces):
 def save(folder, kind="bert", *, seed=3, positions=64):
     """A folder with a fresh model of a kind and its tokenizer; returns both."""
     torch.manual_seed(seed)
-    tokenizer = {"roberta": lambda: byte_level(**ROBERTA), "gpt2": byte_level}.get(
-        kind, wordpiece
-    )()
-    pad, common = tokenizer.pad_token_id, {"vocab_size": len(tokenizer)}
+    cut = {"roberta": lambda: byte_level(**ROBERTA), "gpt2": byte_level}.get(kind, wordpiece)
+    tokenizer = cut()
+    pad = tokenizer.pad_token_id
     size = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
     size |= {"intermediate_size": 32, "max_position_embeddings": positions, "pad_token_id": pad}
-    if kind == "bert":
-        model = transformers.BertModel(transformers.BertConfig(**common, **size))
-    elif kind == "roberta":
+    if kind == "roberta":
         # the first positions are those of padding
         size["max_position_embeddings"] += pad + 1
-        model = transformers.RobertaModel(transformers.RobertaConfig(**common, **size))
     elif kind == "gpt2":
         size = {"n_positions": positions, "n_embd": 16, "n_layer": 2, "n_head": 2}
-        model = transformers.GPT2Model(transformers.GPT2Config(**common, **size))
-    else:
+    elif kind == "t5":
         size = {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2}
-        config = transformers.T5Config(**common, **size, pad_token_id=pad)
-        model = transformers.T5Model(config)
+        size["pad_token_id"] = pad
+    config = transformers.AutoConfig.for_model(kind, vocab_size=len(tokenizer), **size)
+    model = transformers.AutoModel.from_config(config)
     with torch.no_grad():
         for parameter in model.parameters():
             # fresh ones hardly depend on the words around; T5's do

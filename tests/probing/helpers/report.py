@@ -13,7 +13,7 @@ from probing.probes.metrics import predicted_root
 from probing.probes.significance import Comparison
 from probing.report.data import Arcs, Example, ModelResult, Prediction, Report, Selectivity
 from probing.text.trees import distance_matrix, minimum_spanning_edges
-from tests.probing.helpers.planted import horosphere, square_root_embedding
+from tests.probing.helpers.states import horosphere, square_root_embedding
 
 # words, heads (1-based, 0 for the root) and which words are punctuation
 SENTENCES = [

@@ -11,14 +11,24 @@ PACKAGE = "tiny"
 PROCESSORS = ("tokenize", "mwt", "pos", "depparse")
 # characters; the tokenizer's trainer leaves out longer sentences
 LONGEST = 200
-SMALL = "--no_pretrain --cpu --lang en --shorthand en_tiny --hidden_dim 48 --char_hidden_dim 32"
-SMALL += " --char_emb_dim 16 --word_emb_dim 32 --transformed_dim 32 --tag_emb_dim 16"
-SMALL += " --num_layers 1 --deep_biaff_hidden_dim 48 --eval_interval 100"
+COMMON = "--cpu --lang en --shorthand en_tiny"
+SMALL = f"{COMMON} --no_pretrain --hidden_dim 48 --char_hidden_dim 32 --char_emb_dim 16"
+SMALL += " --word_emb_dim 32 --transformed_dim 32 --tag_emb_dim 16 --num_layers 1"
+SMALL += " --deep_biaff_hidden_dim 48 --eval_interval 100 --max_steps 300"
+TRAINERS = {
+    "tokenize": f"{COMMON} --max_seqlen {LONGEST} --batch_size 16 --steps 200 --eval_steps 100 "
+    "--hidden_dim 48 --txt_file {train}.txt --label_file {train}.labels --dev_txt_file {dev}.txt "
+    "--dev_label_file {dev}.labels --dev_conll_gold {dev}.conllu --mwt_json_file {dev}.mwt.json",
+    "mwt": f"{COMMON} --dict_only --gold_file {{dev}}.conllu",
+    "pos": f"{SMALL} --composite_deep_biaff_hidden_dim 16 --batch_size 40",
+    "depparse": f"{SMALL} --deep_biaff_output_dim 32 --batch_size 800 --no_checkpoint "
+    "--no_second_optim",
+}
 
 
-def treebank(source, name, folder, count):
+def treebank(source, folder, name, count):
     """Sentences of medium length, as CoNLL-U and as paragraphs of four for the tokenizer."""
-    blocks, texts = [], []
+    blocks, texts, place = [], [], folder / name
     for block in gzip.decompress(source.read_bytes()).decode().split("\n\n"):
         rows = block.split("\n")
         text = next((row[9:] for row in rows if row.startswith("# text = ")), "")
@@ -28,51 +38,27 @@ def treebank(source, name, folder, count):
             blocks.append("\n".join(kept))
             texts.append(text)
     paragraphs = [" ".join(texts[i : i + 4]) for i in range(0, count, 4)]
-    (folder / f"{name}.conllu").write_text("\n\n".join(blocks) + "\n\n", encoding="utf-8")
-    (folder / f"{name}.txt").write_text("\n\n".join(paragraphs) + "\n", encoding="utf-8")
-    files = [str(folder / f"{name}.{kind}") for kind in ("txt", "conllu", "labels", "mwt.json")]
-    prepare_tokenizer_data.main([*files[:2], "-o", files[2], "-m", files[3]])
+    Path(f"{place}.conllu").write_text("\n\n".join(blocks) + "\n\n", encoding="utf-8")
+    Path(f"{place}.txt").write_text("\n\n".join(paragraphs) + "\n", encoding="utf-8")
+    outputs = ["-o", f"{place}.labels", "-m", f"{place}.mwt.json"]
+    prepare_tokenizer_data.main([f"{place}.txt", f"{place}.conllu", *outputs])
+    return place
 
 
 def train(ewt: Path, folder: Path) -> Path:
     """Return a folder laid out like stanza's downloads, with the four models."""
     models = folder / "models"
-    treebank(ewt / "en_ewt-ud-train.conllu.gz", "train", folder, 400)
-    treebank(ewt / "en_ewt-ud-dev.conllu.gz", "dev", folder, 40)
-    places = {name: ["--save_dir", str(models / "en" / name)] for name in PROCESSORS}
-    names = ("train", "dev")
-    files = {
-        kind: [str(folder / f"{name}.{kind}") for name in names]
-        for kind in ("txt", "conllu", "labels")
+    places = {
+        name: treebank(ewt / f"en_ewt-ud-{name}.conllu.gz", folder, name, count)
+        for name, count in (("train", 400), ("dev", 40))
     }
-    save = ["--save_name", f"{PACKAGE}.pt"]
-    trees = ["--train_file", files["conllu"][0], "--eval_file", files["conllu"][1]]
-
-    words = ["--txt_file", files["txt"][0], "--label_file", files["labels"][0]]
-    words += ["--dev_txt_file", files["txt"][1], "--dev_label_file", files["labels"][1]]
-    words += ["--dev_conll_gold", files["conllu"][1]]
-    words += ["--mwt_json_file", str(folder / "dev.mwt.json")]
-    words += f"--cpu --lang en --shorthand en_tiny --max_seqlen {LONGEST}".split()
-    words += ["--batch_size", "16", "--steps", "200", "--eval_steps", "100", "--hidden_dim", "48"]
-    tokenizer.main([*words, *places["tokenize"], *save])
-
-    words = ["--dict_only", "--cpu", "--lang", "en", "--shorthand", "en_tiny"]
-    mwt_expander.main([*trees, "--gold_file", files["conllu"][1], *words, *places["mwt"], *save])
-
-    words = ["--composite_deep_biaff_hidden_dim", "16", "--batch_size", "40", "--max_steps", "300"]
-    tagger.main([*trees, *SMALL.split(), *words, *places["pos"], *save])
-
-    words = ["--deep_biaff_output_dim", "32", "--batch_size", "800", "--max_steps", "300"]
-    words += ["--no_checkpoint", "--no_second_optim"]
-    parser.main([*trees, *SMALL.split(), *words, *places["depparse"], *save])
-
-    write_resources(models, PROCESSORS)
-    return models
-
-
-def write_resources(models: Path, processors) -> None:
-    """List the available models for stanza."""
-    models.mkdir(parents=True, exist_ok=True)
-    english = {name: {PACKAGE: {}} for name in processors}
-    english["packages"] = {"default": dict.fromkeys(processors, PACKAGE)}
+    trees = "--train_file {train}.conllu --eval_file {dev}.conllu "
+    modules = dict(zip(PROCESSORS, (tokenizer, mwt_expander, tagger, parser), strict=True))
+    for name, module in modules.items():
+        words = ("" if name == "tokenize" else trees) + TRAINERS[name]
+        save = ["--save_dir", str(models / "en" / name), "--save_name", f"{PACKAGE}.pt"]
+        module.main([*words.format(**places).split(), *save])
+    english = {name: {PACKAGE: {}} for name in PROCESSORS}
+    english["packages"] = {"default": dict.fromkeys(PROCESSORS, PACKAGE)}
     (models / "resources.json").write_text(json.dumps({"en": {"lang_name": "English", **english}}))
+    return models

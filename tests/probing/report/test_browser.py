@@ -45,19 +45,13 @@ def written(report, tmp_path_factory):
 
 
 @pytest.fixture
-def problems():
-    """What the browser's console says."""
+def heard():
+    """What the browser's console says, and the addresses that the page asks for."""
     return []
 
 
 @pytest.fixture
-def requests():
-    """Addresses that the page asks for."""
-    return []
-
-
-@pytest.fixture
-def show(browser, written, problems, requests):
+def show(browser, written, heard):
     """Opens the report in a window of its own and gives the page."""
     contexts = []
 
@@ -68,9 +62,9 @@ def show(browser, written, problems, requests):
         context.set_default_timeout(PATIENCE)
         page = context.new_page()
         page.emulate_media(media=medium)
-        page.on("console", lambda message: problems.append(message.text))
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("request", lambda request: requests.append(request.url))
+        page.on("console", lambda message: heard.append(message.text))
+        page.on("pageerror", lambda error: heard.append(str(error)))
+        page.on("request", lambda request: heard.append(request.url))
         page.goto(written.as_uri())
         return page
 
@@ -89,46 +83,36 @@ LOOKS = [(1280, "light", "screen"), (1280, "dark", "screen"), (390, "light", "sc
 
 
 @pytest.mark.parametrize(("width", "scheme", "medium"), [*LOOKS, (800, "light", "print")])
-def test_browser_shows_the_page_without_errors(
-    show, written, problems, requests, width, scheme, medium
-):
+def test_browser_shows_the_page_without_errors(show, written, heard, width, scheme, medium):
     page = show(width, medium=medium, color_scheme=scheme)
     picture = written.with_name(f"report-{width}-{scheme}-{medium}.png")
     page.screenshot(path=picture, full_page=True)
     assert picture.stat().st_size > 20_000
-    assert problems == []
-    assert requests == [written.as_uri()]
+    assert heard == [written.as_uri()]
     # nothing but the tables and trees, which scroll by themselves, is wider than the window
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     back = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (back == "rgb(255, 255, 255)") == (scheme == "light")
 
 
-def test_browser_shows_a_tree_and_a_disk_of_one_sentence(show, report):
+def test_browser_shows_one_sentence_with_all_names_inside_its_disk(show, report):
     page = show()
     assert seen(page, "article") == 1
     example = report.examples[0]
-    found = example.predictions["hybonet"].edges
-    shown = "article:not([hidden]) [data-model='3']"
-    assert seen(page, f"{shown} svg.arcs .edge:not(.mark)") == len(example.gold_edges) + len(found)
-    assert seen(page, f"{shown} svg.disk .edge") == len(found)
-    names = page.locator(f"{shown} .name")
+    names = page.locator("article:not([hidden]) [data-model='3'] .name")
     assert names.all_text_contents() == example.words
     inside = "e => { const b = e.getBBox(); return b.x > -1 && b.x + b.width < 501 }"
     assert names.evaluate_all(f"found => found.every({inside})")
 
 
-def test_keyboard_reaches_the_controls_and_switches(show, written, problems):
+def test_keyboard_reaches_the_controls_and_switches(show, written, heard):
     page = show()
-    focus = "document.activeElement.id"
-    reached = []
-    for _ in range(40):
+    focus, reached = "document.activeElement.id", []
+    while "next" not in reached and len(reached) < 40:
         page.keyboard.press("Tab")
         reached.append(page.evaluate(focus))
         outline = "getComputedStyle(document.activeElement).outlineStyle"
         assert page.evaluate(outline) == "solid"
-        if reached[-1] == "next":
-            break
     assert [name for name in reached if name] == ["previous", "sentence", "next"]
     page.keyboard.press("Enter")
     assert page.locator("article:not([hidden])").get_attribute("data-example") == "2"
@@ -141,8 +125,7 @@ def test_keyboard_reaches_the_controls_and_switches(show, written, problems):
     assert seen(page, shown) == 1
     page.keyboard.press("ArrowDown")
     assert seen(page, shown) == 2
-    page.screenshot(path=written.with_name("report-one-model.png"), full_page=True)
-    assert problems == []
+    assert heard == [written.as_uri()]
 
 
 def overflow(page, selector):
@@ -169,7 +152,7 @@ BROKEN = """found => found.filter(e => e.checkVisibility()).flatMap(e => {
 
 
 @pytest.mark.parametrize("width", [360, 390])
-def test_results_fit_a_phone_whose_screen_cuts_no_word(show, width):
+def test_a_phone_shows_whole_results_and_cuts_no_word(show, width):
     page = show(width)
     assert overflow(page, ".scroll:has(> .results)") == [0]
     last = page.locator(".results thead th").last.bounding_box()

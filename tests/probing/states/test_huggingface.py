@@ -47,6 +47,10 @@ def rename(folder, old, new):
 def test_states_are_means_of_the_librarys_subword_states(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(extraction, "BATCH_TOKENS", 64)
     model, tokenizer = helper.save(tmp_path / "m", kind)
+    if kind == "gpt2":
+        # padding needs no row of the model's embeddings
+        tokenizer.add_special_tokens({"pad_token": "<pad>"})
+        tokenizer.save_pretrained(tmp_path / "m")
     lines = [*sentences(23, seed=5), "Z\u00fcrich \u20ac \u4e94"]
     trees = write_conllu(tmp_path / "t.conllu", lines)
     parsed, encoder = read_conllu(trees), from_hugging_face(tmp_path / "m")
@@ -182,7 +186,9 @@ def test_a_configuration_larger_than_its_parameters_is_refused(bert, random):
         from_hugging_face(bert, random=random)
 
 
-def test_a_folder_without_parameters_has_a_size_limit(bert):
+def test_pooler_may_be_missing_and_a_folder_without_parameters_has_a_size_limit(bert):
+    rename(bert, "pooler", "classifier")
+    assert from_hugging_face(bert).width == 16
     (bert / "model.safetensors").unlink()
     assert from_hugging_face(bert, random=True).width == 16
     change(bert / "config.json", vocab_size=2_000_000)
@@ -214,10 +220,9 @@ def test_error_reports_a_tokenizer_that_fails_on_a_word(bert):
         from_hugging_face(bert).tokenize("dog")
 
 
-@pytest.mark.parametrize("number", [60, 2**32 - 1])
-def test_error_reports_subwords_without_an_embedding_row(bert, number):
+def test_error_reports_subwords_without_an_embedding_row(bert):
     model = json.loads((bert / "tokenizer.json").read_text())["model"]
-    model["vocab"]["dog"] = number
+    model["vocab"]["dog"] = 60
     change(bert / "tokenizer.json", model=model)
     encoder = from_hugging_face(bert)
     tokens = torch.tensor([[token for token, _ in encoder.tokenize("dog")]])
@@ -225,24 +230,15 @@ def test_error_reports_subwords_without_an_embedding_row(bert, number):
         encoder.states(tokens, torch.tensor([tokens.size(1)]))
 
 
-def test_padding_needs_no_row_of_its_own(tmp_path):
-    _, tokenizer = helper.save(tmp_path / "m", "gpt2")
-    tokenizer.add_special_tokens({"pad_token": "<pad>"})
-    tokenizer.save_pretrained(tmp_path / "m")
-    trees = write_conllu(tmp_path / "t.conllu", ["a", "the dog sees a cat"])
-    made_of = from_hugging_face(tmp_path / "m"), read_conllu(trees), tmp_path / "s.npy"
-    assert extraction.extract(*made_of, trees=trees).kept == [0, 1]
+def raising(error):
+    def fail(*_, **__):
+        raise error
+
+    return fail
 
 
 def test_running_out_of_memory_is_not_reported_as_a_wrong_model(bert, monkeypatch):
-    def full(*_, **__):
-        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9")
-
-    monkeypatch.setattr("transformers.AutoModel.from_config", full)
+    full = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9")
+    monkeypatch.setattr("transformers.AutoModel.from_config", raising(full))
     with pytest.raises(RuntimeError, match="can't allocate memory"):
         from_hugging_face(bert, random=True)
-
-
-def test_pooler_may_be_missing(bert):
-    rename(bert, "pooler", "classifier")
-    assert from_hugging_face(bert).width == 16

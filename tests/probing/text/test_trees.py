@@ -1,7 +1,6 @@
 """CoNLL-U reader and tree distances, against networkx and hand-computed trees."""
 
 import gzip
-import re
 import time
 
 import networkx as nx
@@ -9,12 +8,7 @@ import numpy as np
 import pytest
 
 from hyptrans.support.errors import UserError
-from probing.text.trees import (
-    Token,
-    distance_matrix,
-    minimum_spanning_edges,
-    read_conllu,
-)
+from probing.text.trees import Token, distance_matrix, minimum_spanning_edges, read_conllu
 from tests.probing.helpers.model import real_test_set, real_trees
 from tests.probing.helpers.trees import random_heads, sentence_of
 
@@ -32,26 +26,14 @@ CANNOT = """\
 """
 
 
-def test_reader_refuses_oversized_sentences_early(tmp_path):
-    path, count = tmp_path / "t.conllu", 300_000
-    star, chain = rows(0, *[1] * count), rows(*range(2, count), 0)
-    word = rows(0).replace("w1", "w" * 3_000_000)
-    start = time.process_time()
-    for text in (star, chain, word, "#\n" * count + rows(0)):
-        path.write_text(rows(0) + text)
-        with pytest.raises(UserError, match=r"a sentence has at most 100,000 lines of at most"):
-            read_conllu(path)
-    assert time.process_time() - start < 2
-
-
 def rows(*heads):
     """A sentence in CoNLL-U with given entries in the column of heads."""
     lines = [f"{i}\tw{i}\t_\tNOUN\t_\t_\t{h}\tdep\t_\t_" for i, h in enumerate(heads, 1)]
     return "\n".join(lines) + "\n\n"
 
 
-def write(folder, text, name="trees.conllu"):
-    path = folder / name
+def write(folder, text):
+    path = folder / "trees.conllu"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
 
@@ -63,43 +45,30 @@ def test_reader_skips_multiword_tokens_and_empty_nodes(tmp_path):
     assert sentence.heads == (3, 3, 3, -1, 3)
     assert sentence.upos == ("PRON", "AUX", "PART", "VERB", "PUNCT")
     assert sentence.xpos == ("PRP", "MD", "RB", "VB", ".")
-    assert sentence.tokens == (
-        Token("I", 0, 0, True),
-        Token("can't", 1, 2, True),
-        Token("go", 3, 3, False),
-        Token(".", 4, 4, True),
-    )
-
-
-def spaces_of(folder, text):
-    (sentence,) = read_conllu(write(folder, text))
-    return [token.space_after for token in sentence.tokens]
+    tokens = ("I", 0, 0, True), ("can't", 1, 2, True), ("go", 3, 3, False), (".", 4, 4, True)
+    assert sentence.tokens == tuple(Token(*token) for token in tokens)
 
 
 def test_the_last_word_of_a_multiword_token_may_say_that_no_space_follows(tmp_path):
-    bare = CANNOT.replace("# text = I can't go.\n", "")
-    assert spaces_of(tmp_path, bare) == [True, True, False, True]
-    glued = bare.replace("advmod\t_\t_\n", "advmod\t_\tSpaceAfter=No\n")
-    assert spaces_of(tmp_path, glued) == [True, False, False, True]
     # its first word says nothing of what follows the token
-    first = bare.replace("aux\t_\t_\n", "aux\t_\tSpaceAfter=No\n")
-    assert spaces_of(tmp_path, first) == [True, True, False, True]
+    for relation, follows in (("advmod", False), ("aux", True)):
+        text = CANNOT.replace(f"{relation}\t_\t_\n", f"{relation}\t_\tSpaceAfter=No\n")
+        (sentence,) = read_conllu(write(tmp_path, text))
+        assert [token.space_after for token in sentence.tokens] == [True, follows, False, True]
 
 
 def test_gzip_crlf_and_a_missing_final_line_end_change_nothing(tmp_path):
-    plain = read_conllu(write(tmp_path, CANNOT + CANNOT))
-    zipped = read_conllu(write(tmp_path, gzip.compress((CANNOT * 2).encode()), "trees.conllu.gz"))
-    windows = read_conllu(write(tmp_path, (CANNOT * 2).replace("\n", "\r\n"), "windows"))
-    ended = read_conllu(write(tmp_path, (CANNOT * 2).rstrip("\n"), "ended"))
-    assert plain == zipped == windows == ended
+    plain = read_conllu(write(tmp_path, CANNOT * 2))
     assert len(plain) == 2
+    texts = (CANNOT * 2).replace("\n", "\r\n"), (CANNOT * 2).rstrip("\n")
+    for text in (*texts, gzip.compress((CANNOT * 2).encode())):
+        assert read_conllu(write(tmp_path, text)) == plain
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "has no sentences"),
-        ("# newdoc\n\n\n", "has no sentences"),
         (b"\xff\xfe1\t", "line 1: byte 0xff at position 1 is not UTF-8"),
         (gzip.compress(b"# " + b"x" * (5 << 20), mtime=0), "line 1 has more than"),
         (
@@ -110,7 +79,6 @@ def test_gzip_crlf_and_a_missing_final_line_end_change_nothing(tmp_path):
         (rows(0) + rows(0, 0, 2), "line 3: the tree has 2 roots .words 1, 2."),
         (rows(2, 1), "the tree has no root"),
         (rows(0, 3, 4, 2), "from word 2, the heads go round in a cycle"),
-        (rows(0, 2), "from word 2, the heads go round in a cycle"),
         (rows(0, "_"), "word 2 has no head"),
         (rows(0, 9), "word 2 has head 9 in 2 words"),
         (rows(0, "x"), "not CoNLL-U"),
@@ -128,19 +96,17 @@ def test_error_for_an_invalid_tree_names_its_place(tmp_path, text, message):
     assert "\n" not in str(caught.value)
 
 
-def test_reader_handles_a_long_chain_quickly(tmp_path):
-    count = 50_000
-    path = write(tmp_path, rows(*range(2, count + 1), 0))
-    before = time.process_time()
-    (sentence,) = read_conllu(path)
+def test_reader_handles_a_long_chain_and_refuses_oversized_sentences_quickly(tmp_path):
+    count, start = 50_000, time.process_time()
+    (sentence,) = read_conllu(write(tmp_path, rows(*range(2, count + 1), 0)))
     assert sentence.heads == (*range(1, count), -1)
     # a search of the way so far at each of its steps takes over a minute
-    assert time.process_time() - before < 20
-
-
-def test_missing_file_is_named(tmp_path):
-    with pytest.raises(UserError, match=re.escape(str(tmp_path / "none"))):
-        read_conllu(tmp_path / "none")
+    assert time.process_time() - start < 20
+    start, star, word = time.process_time(), rows(0, *[1] * 300_000), "w" * 3_000_000
+    for text in (star, rows(0).replace("w1", word), "#\n" * 300_000 + rows(0)):
+        with pytest.raises(UserError, match=r"a sentence has at most 100,000 lines of at most"):
+            read_conllu(write(tmp_path, rows(0) + text))
+    assert time.process_time() - start < 2
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 40])
@@ -154,7 +120,7 @@ def test_distances_equal_shortest_paths(n):
     assert distance_matrix(heads).tolist() == expected
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_minimum_spanning_tree_matches_networkx(seed):
     rng = np.random.default_rng(seed)
     matrix = rng.random((15, 15))
@@ -162,29 +128,18 @@ def test_minimum_spanning_tree_matches_networkx(seed):
     matrix[2, 7] = matrix[7, 2] = 0.0
     keep = rng.random(15) < 0.7
     keep[[2, 7]] = True
-    graph = nx.Graph()
-    for i in np.flatnonzero(keep):
-        for j in np.flatnonzero(keep):
-            if i < j:
-                graph.add_edge(int(i), int(j), weight=matrix[i, j])
+    graph = nx.from_numpy_array(matrix + 1).subgraph(np.flatnonzero(keep).tolist())
     found = minimum_spanning_edges(matrix, keep)
     assert found == {(min(e), max(e)) for e in nx.minimum_spanning_edges(graph, data=False)}
     assert (2, 7) in found
 
 
-def test_first_pair_wins_a_tie():
+def test_first_pair_wins_a_tie_and_any_distance_may_be_an_edge():
     assert minimum_spanning_edges(np.zeros((4, 4)), np.ones(4, bool)) == {(0, 1), (0, 2), (0, 3)}
-
-
-def test_zero_and_negative_distances_are_edges():
     matrix = np.array([[0, 0, 5.0], [0, 0, -1], [5, -1, 0]])
     assert minimum_spanning_edges(matrix, np.ones(3, bool)) == {(0, 1), (1, 2)}
-
-
-@pytest.mark.parametrize("kept", [0, 1])
-def test_fewer_than_two_words_have_no_edges(kept):
-    keep = np.arange(3) < kept
-    assert minimum_spanning_edges(np.ones((3, 3)), keep) == set()
+    for kept in (0, 1):
+        assert minimum_spanning_edges(matrix, np.arange(3) < kept) == set()
 
 
 def test_reader_keeps_every_sentence_of_a_real_treebank():
