@@ -61,25 +61,6 @@ def test_distance_of_near_pairs_keeps_its_digits_in_float32(gap, rng):
     torch.testing.assert_close(poincare.distance(x, y).double(), expected, rtol=5e-5, atol=0)
 
 
-def test_pairwise_distances_avoid_a_tensor_of_all_differences():
-    x = torch.full((256, 512), 0.01)
-    largest = 0
-
-    class Sizes(torch.utils._python_dispatch.TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            nonlocal largest
-            out = func(*args, **(kwargs or {}))
-            if isinstance(out, torch.Tensor):
-                largest = max(largest, out.untyped_storage().nbytes() // out.element_size())
-            return out
-
-    x.requires_grad_()
-    with Sizes():
-        poincare.pairwise_distance(x, x).sum().backward()
-    # the points with their times, and not 256 * 256 * 512
-    assert largest == 256 * 513
-
-
 def test_distance_of_a_point_to_itself_has_a_finite_gradient(rng):
     x = ball(rng, 4, 8).requires_grad_()
     (poincare.distance(x, x.detach()).sum() + poincare.pairwise_distance(x, x).sum()).backward()
@@ -225,23 +206,3 @@ def test_maps_have_gradient_one_near_zero_in_float32(length):
     for function in (poincare.exp_origin, poincare.log_origin):
         (gradient,) = torch.autograd.grad(function(u)[0], u)
         torch.testing.assert_close(gradient, torch.tensor([1.0, 0.0, 0.0]), rtol=0, atol=1e-3)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-def test_half_precision_is_promoted(dtype, rng):
-    x = ball(rng, 4, 6).to(dtype)
-    weights = torch.ones(1, 4, dtype=dtype)
-    for name, out in {
-        "exp": poincare.exp_origin(x),
-        "log": poincare.log_origin(x),
-        "add": poincare.mobius_add(x, x),
-        "add_tangents": poincare.add_tangents(x, x),
-        "lift": poincare.lift_tangent(x),
-        "to_lorentz": poincare.to_lorentz(x),
-        "from_lorentz": poincare.from_lorentz(x),
-        "clamp": poincare.clamp(x),
-        "distance": poincare.distance(x, x),
-        "pairs": poincare.pairwise_distance(x, x),
-        "midpoint": poincare.midpoint(x, weights),
-    }.items():
-        assert out.dtype == torch.float32, name

@@ -16,38 +16,33 @@ ALL_TIED = ["--share-all-embeddings"]
 MANIFOLD = ["--embedding-storage", "manifold"]
 POINTS = [arch for arch in ARCHS if arch not in ("han", "transformer")]
 """Architectures whose embeddings can be kept as points."""
-CASES = [(arch, flags) for arch in ARCHS for flags in ([], TIED, ALL_TIED)]
-CASES += [(arch, [*MANIFOLD, *tied]) for arch in POINTS for tied in ([], TIED, ALL_TIED)]
-CASES += [("transformer", ["--encoder-normalize-before", "--decoder-normalize-before"])]
-CASES += [("hybonet", ["--no-encoder-learned-pos", "--curvature", "0.5"])]
 
 
-@pytest.mark.parametrize(("arch", "flags"), CASES, ids=lambda case: "".join(case) or "plain")
-def test_a_folder_and_its_checkpoint_give_the_same_tokens(arch, flags, make, texts, tmp_path):
-    # both sides have one dictionary here, as --joined-dictionary makes it
-    translates_as_its_checkpoint(make(arch, *flags), texts, tmp_path)
+def cases(*tables):
+    """Architectures with the ways to share tables, and to keep points."""
+    ways = [(arch, []) for arch in ARCHS] + [(arch, MANIFOLD) for arch in POINTS]
+    return [(arch, [*storage, *tied]) for arch, storage in ways for tied in tables]
 
 
-SEPARATE = [(arch, tied) for arch in ARCHS for tied in ([], TIED)]
-SEPARATE += [(arch, [*MANIFOLD, *tied]) for arch in POINTS for tied in ([], TIED)]
+CASES = [(False, *case) for case in cases([], TIED, ALL_TIED)]
+CASES += [(False, "transformer", ["--encoder-normalize-before", "--decoder-normalize-before"])]
+CASES += [(False, "hybonet", ["--no-encoder-learned-pos", "--curvature", "0.5"])]
+CASES += [pytest.param(True, *case, marks=pytest.mark.slow) for case in cases([], TIED)]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("arch", "flags"), SEPARATE, ids=lambda case: "".join(case) or "plain")
-def test_a_folder_with_two_dictionaries_translates_like_its_checkpoint(
-    arch, flags, prepared, make_of, texts, tmp_path
+@pytest.mark.parametrize(("separate", "arch", "flags"), CASES, ids=str)
+def test_a_folder_and_its_checkpoint_give_the_same_tokens(
+    separate, arch, flags, prepared, make_of, texts, tmp_path
 ):
-    data = shutil.copytree(prepared, tmp_path / "data")
-    target = data / "data-bin" / "dict.de.txt"
-    # the same words at other places, and more of them
-    words = [*reversed(target.read_text().splitlines()), *(f"more{i} 1" for i in range(8))]
-    target.write_text("".join(f"{word}\n" for word in words))
-    model = translates_as_its_checkpoint(make_of(data, arch, *flags), texts, tmp_path)
-    source, target = model.dictionary_sizes
-    assert target == source + 8
-
-
-def translates_as_its_checkpoint(path, texts, tmp_path):
+    """Both sides have one dictionary, as ``--joined-dictionary`` makes it, or each its own."""
+    data, more = prepared, [f"more{i} 1" for i in range(8)] if separate else []
+    if separate:
+        data = shutil.copytree(prepared, tmp_path / "data")
+        target = data / "data-bin" / "dict.de.txt"
+        # the same words at other places, and more of them
+        words = [*reversed(target.read_text().splitlines()), *more]
+        target.write_text("".join(f"{word}\n" for word in words))
+    path = make_of(data, arch, *flags)
     first, out = load(path), export(path, tmp_path / "out")
     moved = shutil.move(out, tmp_path / "elsewhere")
     second = load(moved)
@@ -56,7 +51,8 @@ def translates_as_its_checkpoint(path, texts, tmp_path):
     assert one == other
     assert len({hypotheses[0].score for hypotheses in one}) > 5
     assert [path.name for path in moved.iterdir() if path.suffix in (".pt", ".bin", ".pkl")] == []
-    return second
+    source, target = second.dictionary_sizes
+    assert target == source + len(more)
 
 
 @pytest.mark.parametrize("arch", ARCHS)

@@ -21,7 +21,6 @@ from tests.inference.conftest import POSITIONS, export
 from tests.probing.helpers.model import make_checkpoint
 from tests.serve.conftest import ask, typed
 
-UINT8 = onnx.TensorProto.UINT8
 ARCHS = ("hybonet", "hybonet_plus", "han", "hypformer", "hvt", "sphere", "transformer")
 ARCHS += ("euclidean_postnorm", "euclidean_prenorm")
 WITHOUT_TORCH = """
@@ -112,19 +111,8 @@ def test_trained_models_translate_in_8_bits_a_third_of_the_size(tmp_path, name):
         assert hyptrans.load(folder, engine="onnx").translate(said) == wanted
         sizes.append(sum(path.stat().st_size for path in folder.glob("*.onnx")))
     assert sizes[1] < sizes[0] / 3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("arch", ["hybonet_plus", "hypformer", "hvt", "euclidean_prenorm"])
-def test_eight_bit_weights_are_smaller_and_close(graphs_of, texts, arch):
-    whole, small = graphs_of(arch), graphs_of(arch, "int8")
-    sizes = [sum(path.stat().st_size for path in one.glob("*.onnx")) for one in (whole, small)]
-    # of so small a model the nodes are most of a graph
-    assert sizes[1] < sizes[0]
-    assert UINT8 in {one.data_type for one in onnx.load(small / "decoder.onnx").graph.initializer}
-    scores = [hyptrans.load(one, engine="onnx").n_best(texts, beam=1) for one in (whole, small)]
-    first = [[row[0].log_probabilities[0] for row in each if row[0].subwords] for each in scores]
-    assert first[0] == pytest.approx(first[1], abs=0.5)
+    numbers = onnx.load(folder / "decoder.onnx").graph.initializer
+    assert onnx.TensorProto.UINT8 in {one.data_type for one in numbers}
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from fairseq.data import Dictionary
 import hyptrans
 from hyptrans.data.moses import TextSteps
 from hyptrans.fairseq import checkpoint
-from hyptrans.geometry import lorentz, poincare
+from hyptrans.geometry import lorentz
 from hyptrans.support.errors import UserError
 from tests.inference.conftest import ARCHS, load
 from tests.probing.helpers.model import prepared_folder
@@ -96,9 +96,6 @@ def test_states_match_the_encoders_and_name_their_spaces(arch, make, texts):
     for space, states in zip(found[0].spaces, found[0].states, strict=True):
         if space.kind == "lorentz":
             assert lorentz.violation(states, c=space.c).max() < 1e-5
-        if space.kind == "poincare":
-            assert (states.norm(dim=-1) * space.c**0.5).max() < 1
-            assert poincare.distance(states[:1], states[:1], c=space.c).item() < 1e-6
     assert found[0].spaces == model.spaces
 
 
@@ -157,25 +154,12 @@ def test_translator_prepares_text_by_language_in_either_direction(make_of, tmp_p
         assert ("D" in "".join(pieces)) == (expected[0] == german)
 
 
-@pytest.fixture
-def bare(prepared, tmp_path):
-    """Dictionaries alone, as fairseq-preprocess leaves them."""
-    return shutil.copytree(prepared / "data-bin", tmp_path / "bare")
-
-
-def test_a_data_folder_without_a_manifest_needs_the_subword_model(make, prepared, bare, texts):
-    path = make("hybonet")
-    with pytest.raises(UserError, match="does not say how its text became subwords"):
-        hyptrans.load(path, data=bare)
-    named = {"sentencepiece": str(prepared / "sentencepiece.model")}
-    found = hyptrans.load(path, data=str(bare), subword_models=named)
-    assert found.translate(texts) == load(path).translate(texts)
-
-
 @pytest.mark.parametrize(
     "named", [{"foo": None}, {"sentencepiece": None}, {"none": "a.model"}, {"none": None, 3: None}]
 )
-def test_invalid_subword_arguments_are_refused(named, make, bare):
+def test_invalid_subword_arguments_are_refused(named, make, prepared, tmp_path):
+    # dictionaries alone, as fairseq-preprocess leaves them
+    bare = shutil.copytree(prepared / "data-bin", tmp_path / "bare")
     with pytest.raises(UserError, match="one kind of subwords is needed, subword-nmt or sentencep"):
         hyptrans.load(make("hybonet"), data=bare, subword_models=named)
     with pytest.raises(UserError, match=r"nowhere\.model is not a sentencepiece model"):

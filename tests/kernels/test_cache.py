@@ -1,7 +1,6 @@
 """The cache of compiled kernels: missing, truncated, or not writable."""
 
 import os
-import random
 import shutil
 import subprocess
 import sys
@@ -56,61 +55,3 @@ def test_kernels_run_despite_a_truncated_cache_file(ending, package):
     for file in (package / "cache").rglob(f"*.{ending}"):
         os.truncate(file, file.stat().st_size // 2)
     assert normalized(package, **variables)[0] == EXPECTED
-
-
-NOBODY = 65534
-AS_NOBODY = [
-    "setpriv",
-    f"--reuid={NOBODY}",
-    f"--regid={NOBODY}",
-    "--clear-groups",
-    # where an interpreter lies in root's home, nobody else could start it; to write is not in it
-    "--inh-caps=-all,+dac_read_search",
-    "--ambient-caps=+dac_read_search",
-    "--bounding-set=-all,+dac_read_search",
-]
-TRAIN = ["--arch=hybonet_tiny", "--criterion=cross_entropy", "--optimizer=adam", "--lr=1e-3"]
-TRAIN += ["--max-tokens=200", "--max-update=2", "--save-dir=ck", "--no-progress-bar"]
-MODEL = ["--path=ck/checkpoint_last.pt", "--user-dir=hyptrans", "--cpu"]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
-@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv, of util-linux, is missing")
-def test_a_user_with_one_writable_folder_trains_and_translates(package):
-    (package / "hyptrans" / "kernels" / "__pycache__").unlink()
-    home, work = package / "home", package / "work"
-    home.mkdir()
-    work.mkdir()
-    os.chown(work, NOBODY, NOBODY)
-    draw = random.Random(0)
-    for name in ("train", "valid", "test"):
-        for side in ("en", "de"):
-            lines = (" ".join(draw.choices("abcdef", k=4)) + "\n" for _ in range(30))
-            (work / f"{name}.{side}").write_text("".join(lines))
-    before = {path for path in package.rglob("*") if work not in path.parents}
-    sets = [f"--{name}pref={name}" for name in ("train", "valid", "test")]
-    call_as_nobody(work, "fairseq-preprocess", "-s=en", "-t=de", *sets, "--destdir=bin")
-    errors = call_as_nobody(work, "fairseq-train", "bin", "--user-dir=hyptrans", "--cpu", *TRAIN)
-    assert errors.count("every process compiles the kernels anew") == 1
-    call_as_nobody(work, "fairseq-generate", "bin", *MODEL, "--results-path=out")
-    translated = (work / "out" / "generate-test.txt").read_text()
-    assert translated.count("\nD-") == 30
-    assert {path for path in package.rglob("*") if work not in path.parents} == before
-
-
-def call_as_nobody(work, *command):
-    """Run a command of this environment as an unprivileged user; returns what it says of errors."""
-    program = Path(sys.executable).with_name(command[0])
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("HYPTRANS", "NUMBA", "XDG"))}
-    env |= {"PYTHONPATH": str(work.parent), "HOME": str(work.parent / "home")}
-    done = subprocess.run(
-        [*AS_NOBODY, str(program), *command[1:]],
-        cwd=work,
-        env=env | {"OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    return done.stdout + done.stderr

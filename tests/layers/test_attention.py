@@ -27,8 +27,6 @@ class Kind(NamedTuple):
     tolerance: dict[str, float]
     memory: dict[str, float] = LOOKS_AT_MEMORY
     """Options of a layer that looks at a memory."""
-    reads_time: bool = True
-    """Whether every coordinate of an input matters, including the first."""
 
 
 def lorentz_attention(rng, width=WIDTH, heads=2, **options):
@@ -41,7 +39,7 @@ def poincare_attention(rng, width=WIDTH, heads=2, **options):
 
 def of_hypformer(kind):
     make = partial(hypformer_attention, kind)
-    return Kind(make, points, EXACT, memory={"c_memory": 1.0}, reads_time=False)
+    return Kind(make, points, EXACT, memory={"c_memory": 1.0})
 
 
 KINDS = {
@@ -85,17 +83,6 @@ def beside_noise(x, noise, side):
     return joined, padding, real
 
 
-# beyond 64 positions linear attention works in several chunks
-@pytest.mark.parametrize(("length", "position"), [(6, 2), (150, 100)])
-def test_no_gradient_flows_from_future_positions(length, position, kind, rng):
-    layer = attention(kind, rng, causal=True)
-    x = kind.inputs(rng, 1, length, WIDTH).requires_grad_()
-    weighted_sum(layer(x)[0, position], rng).backward()
-    seen, future = x.grad[0, : position + 1], x.grad[0, position + 1 :]
-    assert future.abs().max() == 0
-    assert seen[:, 0 if kind.reads_time else 1 :].abs().min() > 0
-
-
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("causal", [False, True])
 def test_padding_changes_no_real_position_and_gives_finite_gradients(causal, side, kind, rng):
@@ -106,16 +93,6 @@ def test_padding_changes_no_real_position_and_gives_finite_gradients(causal, sid
     torch.testing.assert_close(out[:, real], layer(x), **kind.tolerance)
     weighted_sum(out, rng).backward()
     assert torch.isfinite(padded.grad).all()
-
-
-@pytest.mark.parametrize("stateful", [False, True])
-def test_padding_of_the_memory_changes_nothing(stateful, kind, rng):
-    layer = attention(kind, rng, looks_at_memory=True)
-    x, memory = kind.inputs(rng, 1, 4, WIDTH), kind.inputs(rng, 1, 5, MEMORY_WIDTH)
-    for side in ("left", "right"):
-        padded, padding, _ = beside_noise(memory, kind.inputs(rng, 1, 2, MEMORY_WIDTH), side)
-        out = layer(x, padded, padding=padding, state=State() if stateful else None)
-        torch.testing.assert_close(out, layer(x, memory), **kind.tolerance)
 
 
 # kernels that have no gradient run only where none is wanted
@@ -129,22 +106,6 @@ def test_steps_with_a_state_equal_the_whole_sequence(parts, gradient, kind, rng)
         steps = [layer(part, state=state) for part in x.split(parts, dim=1)]
         torch.testing.assert_close(torch.cat(steps, dim=1), layer(x), **kind.tolerance)
     assert state.kept.rows == 3
-
-
-def test_reordered_hypotheses_decode_as_if_from_the_start(kind, rng):
-    layer = attention(kind, rng, causal=True)
-    x, order = kind.inputs(rng, 3, 5, WIDTH), torch.tensor([2, 0, 0, 1])
-    state = State()
-    for i in range(3):
-        layer(x[:, i : i + 1], state=state)
-    before = State(state.kept)
-    state.kept = state.kept.reorder(order)
-    steps = [layer(x[order, i : i + 1], state=state) for i in range(3, 5)]
-    expected = layer(x[order])[:, 3:]
-    torch.testing.assert_close(torch.cat(steps, dim=1), expected, **kind.tolerance)
-    # a state that was copied goes on by itself
-    again = layer(x[:, 3:4], state=before)
-    torch.testing.assert_close(again, layer(x)[:, 3:4], **kind.tolerance)
 
 
 def test_cross_attention_reads_the_memory_once(kind, rng):
@@ -177,17 +138,6 @@ def test_several_positions_after_earlier_ones_are_refused(kind, rng):
     layer(kind.inputs(rng, 1, 2, WIDTH), state=state)
     with pytest.raises(ValueError, match="takes one position at a time, got 2"):
         layer(kind.inputs(rng, 1, 2, WIDTH), state=state)
-
-
-def test_decoding_step_ignores_earlier_padding(kind, rng):
-    layer, state = attention(kind, rng, causal=True), State()
-    x, padding = kind.inputs(rng, 2, 5, WIDTH), torch.zeros(2, 5, dtype=torch.bool)
-    padding[0, 1] = padding[0, 3] = True
-    whole = layer(x, padding=padding)
-    for i in range(5):
-        step = layer(x[:, i : i + 1], padding=padding[:, : i + 1], state=state)
-        real = ~padding[:, i]
-        torch.testing.assert_close(step[real, 0], whole[real, i], **kind.tolerance)
 
 
 def test_heads_that_do_not_divide_the_width_are_refused(kind, rng):

@@ -46,26 +46,18 @@ def test_curvature_cache_is_local_to_its_thread():
             assert before.requires_grad
 
 
-LAYERS = {
-    "linear": lambda c: layers.LorentzLinear(8, 8, c=c),
-    "positions": lambda c: layers.LorentzPositions(8, 9, c=c),
-    "attention": lambda c: layers.LorentzAttention(8, 2, c=c),
-    "feed-forward": lambda c: layers.LorentzFeedForward(8, 16, c=c),
-    "residual": lambda c: LorentzResidual(c=c),
-    "embedding": lambda c: layers.LorentzEmbedding(9, 8, c=c),
-    "embedding on the manifold": lambda c: layers.LorentzEmbedding(9, 8, c=c, storage="manifold"),
-    "linear of the ball": lambda c: layers.MobiusLinear(8, 8, c=c),
-    "positions of the ball": lambda c: layers.PoincarePositions(8, 9, c=c),
-    "attention of the ball": lambda c: layers.PoincareAttention(8, 2, c=c),
-    "feed-forward of the ball": lambda c: layers.PoincareFeedForward(8, 16, c=c),
-    "residual of the ball": lambda c: ScaledResidual(8, c=c),
-    "embedding of the ball": lambda c: layers.PoincareEmbedding(9, 8, c=c),
-    "curvature": lambda c: Curvature(c),
-}
+LAYERS = [
+    *((kind, (8, 8)) for kind in (layers.LorentzLinear, layers.MobiusLinear)),
+    *((kind, (8, 9)) for kind in (layers.LorentzPositions, layers.PoincarePositions)),
+    *((kind, (8, 2)) for kind in (layers.LorentzAttention, layers.PoincareAttention)),
+    *((kind, (8, 16)) for kind in (layers.LorentzFeedForward, layers.PoincareFeedForward)),
+    *((kind, (9, 8)) for kind in (layers.LorentzEmbedding, layers.PoincareEmbedding)),
+    *((LorentzResidual, ()), (ScaledResidual, (8,)), (Curvature, ())),
+]
 
 
 @pytest.mark.parametrize("c", [-1.0, 0.0, float("inf"), float("nan")])
-@pytest.mark.parametrize("layer", LAYERS)
-def test_a_layer_without_negative_curvature_is_refused(layer, c):
+@pytest.mark.parametrize(("kind", "sizes"), LAYERS)
+def test_a_layer_without_negative_curvature_is_refused(kind, sizes, c):
     with pytest.raises(ValueError, match=r"c must be above 0 and finite \(the curvature is -c"):
-        LAYERS[layer](c)
+        kind(*sizes, c=c)

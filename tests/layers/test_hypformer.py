@@ -9,8 +9,6 @@ import torch
 from hyptrans.geometry import lorentz
 from hyptrans.layers.curvature import Curvature, scale_between
 from hyptrans.layers.hypformer import (
-    HTC,
-    CentroidNorm,
     HypformerEmbedding,
     HypformerFeedForward,
     HypformerLogits,
@@ -42,34 +40,6 @@ def test_change_of_curvature_scales_every_distance_by_one_factor(c_in, c_out, rn
     before = lorentz.distance(x[:, None], x, c=c_in)
     after = lorentz.distance(y[:, None], y, c=c_out)
     torch.testing.assert_close(after, before * math.sqrt(c_in / c_out), rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize(("c_in", "c_out"), CHANGES)
-def test_htc_matches_the_formula(c_in, c_out, rng):
-    layer = randomized(HTC(5, 4, gain=1.0, projections=2).double(), rng)
-    x = points(rng, 6, 6, c=c_in)
-    got = layer(x, scale_between(c_in, c_out)).detach().numpy()
-    weight, bias = arrays(layer).values()
-    for i in range(6):
-        expected = oracle.htc(x[i].numpy(), weight, bias, c_in, c_out)
-        np.testing.assert_allclose(got[i], expected, **EXACT)
-
-
-def test_htc_without_a_space_coordinate_is_refused():
-    with pytest.raises(ValueError, match="at least one space coordinate, got in_space=0"):
-        HTC(0, 4, gain=1.0)
-
-
-@pytest.mark.parametrize(("c_in", "c_out"), CHANGES)
-def test_residual_norm_is_the_layer_norm_of_the_centroid(c_in, c_out, exact_norm, rng):
-    layer = randomized(CentroidNorm(6).double(), rng)
-    x = points(rng, 5, 6, c=c_in)
-    out = torch.randn(5, 5, generator=rng, dtype=torch.float64)
-    got = layer(x, out, scale_between(c_in, c_out), c=c_out).detach().numpy()
-    weight, bias = arrays(layer).values()
-    for i in range(5):
-        arguments = (x[i].numpy(), out[i].numpy(), weight, bias, c_in, c_out)
-        np.testing.assert_allclose(got[i], oracle.residual_norm(*arguments), **NORMED)
 
 
 @pytest.mark.parametrize(("c_in", "c_out"), CHANGES)
@@ -141,22 +111,6 @@ def test_tied_logits_are_distances_at_the_curvature_of_the_input(c, rng):
     torch.testing.assert_close(layer(x), expected, **EXACT)
 
 
-def blocks(c_in, c_out, **options):
-    chain = {"curvature": fixed(c_out), "input_curvature": fixed(c_in), "gain": 1.0, **options}
-    return HypformerFeedForward(16, 32, **chain), HypformerPositions(16, 40, **chain)
-
-
-def test_dropout_acts_only_on_block_outputs_in_training(rng):
-    x = points(rng, 2, 3, 16)
-    feed_forward, positions = (block.double() for block in blocks(1.0, 1.0, dropout=0.999))
-    torch.nn.init.zeros_(positions.vectors.weight)
-    # everything is dropped: what is left is the norm of the input, or the origin
-    expected = feed_forward.norm(x, torch.zeros(2, 3, 15).double(), 1.0, c=1.0)
-    torch.testing.assert_close(feed_forward(x)[..., 0], expected[..., 0], rtol=1e-2, atol=0)
-    assert (positions(x, TOKENS)[..., 1:] == 0).double().mean() > 0.9
-    assert (positions.eval()(x, TOKENS)[..., 1:] == 0).sum() == 0
-
-
 def test_gradients_agree_with_finite_differences(rng):
     chain = {"curvature": Curvature(0.7), "input_curvature": Curvature(2.0), "gain": 1.0}
     x = points(rng, 2, 3, 5)
@@ -176,11 +130,3 @@ def test_gradients_agree_with_finite_differences(rng):
         assert torch.autograd.gradcheck(
             lambda x, *_, block=block, rest=arguments[1:]: block(x, *rest), inputs
         )
-
-
-def test_autocast_keeps_points_on_their_hyperboloid(rng):
-    x = points(rng, 2, 9, 16, c=0.5, dtype=torch.float32)
-    feed_forward, positions = blocks(0.5, 2.0)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        for out in (feed_forward(x), positions(x, torch.arange(9).expand(2, 9))):
-            assert lorentz.violation(out, c=2.0).max() < 2e-6

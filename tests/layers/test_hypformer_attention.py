@@ -13,7 +13,6 @@ from tests.layers.conftest import (
     CHANGES,
     NORMED,
     arrays,
-    fixed,
     randomized,
 )
 from tests.layers.conftest import hypformer_attention as attention
@@ -144,8 +143,3 @@ def test_attention_dropout_acts_on_map_inputs_and_keeps_points(rng):
     assert 0.35 < (seen[0][..., 1:] == 0).double().mean() < 0.65
     assert lorentz.violation(seen[0], c=2.0).max() < 1e-12
     assert torch.equal(seen[1], x)
-
-
-def test_softmax_heads_without_space_coordinates_are_refused():
-    with pytest.raises(ValueError, match="at least one space coordinate, got in_space=7, out_spac"):
-        SoftmaxAttention(8, 8, curvature=fixed(1.0), input_curvature=fixed(1.0), gain=1.0)

@@ -4,11 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from hyptrans.kernels import linear_attention as kernels
 from hyptrans.kernels.linear_attention import channel_factors, features
-from hyptrans.kernels.linear_attention import step as decode
 from hyptrans.layers.hypformer_linear_attention import (
-    Sums,
     causal,
     quadratic,
     read,
@@ -33,16 +30,6 @@ def inputs(rng, length, *, batch=2, heads=3, d=4, e=5, dtype=torch.float64):
     scale = torch.randn(heads, 1, d, generator=rng, dtype=torch.float64)
     query, key = focus(numbers, scale, 2.0)
     return tuple(t.to(dtype).requires_grad_() for t in (query.clone(), key.clone(), value))
-
-
-def one_step(query, key, value, sums):
-    """A decoding step whose features are the numbers themselves."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "features", lambda numbers, *_: numbers)
-        heads, d, e = query.size(1), query.size(-1), value.size(-1)
-        own = torch.ones(heads, 1, d), torch.zeros(heads, e, e), 1.0
-        out, *after = decode(query, key, value, *sums, *(t.to(query) for t in own[:2]), own[2])
-    return out, Sums(*after)
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0, 4.0])
@@ -111,20 +98,6 @@ def test_sums_give_the_noncausal_quadratic_form_and_its_gradients(rng):
         torch.testing.assert_close(one, other, **SUMMED)
 
 
-def test_a_thousand_steps_equal_the_parallel_form(rng):
-    query, key, value = (t.detach() for t in inputs(rng, 1000))
-    expected, after = causal(query, key, value)
-    sums = Sums(*(torch.zeros_like(t) for t in after))
-    outputs = []
-    for i in range(1000):
-        now = slice(i, i + 1)
-        out, sums = one_step(query[:, :, now], key[:, :, now], value[:, :, now], sums)
-        outputs.append(out)
-    torch.testing.assert_close(torch.cat(outputs, dim=2), expected, **SUMMED)
-    for got, other in zip(sums, after, strict=True):
-        torch.testing.assert_close(got, other, **SUMMED)
-
-
 def test_keys_without_features_are_ignored_and_alone_give_zero(rng):
     query, key, value = (t.detach() for t in inputs(rng, 9, dtype=torch.float32))
     key[:, :, :4] = 0
@@ -141,13 +114,11 @@ def test_keys_without_features_are_ignored_and_alone_give_zero(rng):
         assert tensor.grad.abs().max() < 1e3
 
 
-@pytest.mark.parametrize("form", ["chunked", "sums", "step"])
+@pytest.mark.parametrize("form", ["chunked", "sums"])
 def test_gradients_agree_with_finite_differences(form, rng):
     query, key, value = inputs(rng, 5, batch=1, heads=1, d=3, e=2)
-    sums = Sums(torch.rand(1, 1, 3, 2).double(), torch.rand(1, 1, 3).double())
     functions = {
         "chunked": lambda q, k, v: causal(q, k, v, chunk=2)[0],
         "sums": lambda q, k, v: read(q, summarize(k, v)),
-        "step": lambda q, k, v: one_step(q[:, :, :1], k[:, :, :1], v[:, :, :1], sums)[0],
     }
     assert torch.autograd.gradcheck(functions[form], (query, key, value))

@@ -14,11 +14,7 @@ from hyptrans.layers.sphere import (
     SphereLogits,
     SpherePositions,
 )
-from tests.layers.conftest import randomized
-
-
-def vectors(rng, *shape):
-    return torch.randn(*shape, generator=rng, dtype=torch.float64)
+from tests.layers.conftest import randomized, vectors
 
 
 def linear(x, weight, bias, log_radius, residual=0.0):

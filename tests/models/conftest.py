@@ -102,3 +102,9 @@ def batch(pairs, symbols):
 
 def trained(model):
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
+
+
+def with_option(name):
+    """Architectures that have an option; the example in these tests ignores its curvature."""
+    configurations = {arch: models.MODEL_DATACLASS_REGISTRY[arch]() for arch in ARCHITECTURES}
+    return [a for a, cfg in configurations.items() if hasattr(cfg, name) and a != "fifth_tiny"]

@@ -6,6 +6,8 @@ import pytest
 import torch
 from fairseq import models
 
+from hyptrans.geometry import lorentz
+from hyptrans.kernels import backend
 from hyptrans.seq2seq.sizes import SIZES
 from tests.models.conftest import (
     ARCHITECTURES,
@@ -16,6 +18,7 @@ from tests.models.conftest import (
     small,
     task_of,
     trained,
+    with_option,
 )
 
 SYMBOLS = dictionary()
@@ -51,6 +54,22 @@ def dropouts(block):
         numbers = {value for value in values if isinstance(value, float)}
         found.setdefault(name.rpartition(".")[2], set()).update(numbers)
     return found
+
+
+def test_kernels_and_eager_formulas_give_the_same_logits_and_gradients(
+    arch, sentences, monkeypatch
+):
+    model, results = small(arch, dropout=0.0).train(), []
+    source, previous = batch(sentences, SYMBOLS)
+    for kernels in ("numba", "eager"):
+        monkeypatch.setattr(backend, "CHOSEN", kernels)
+        logits = model(source, None, previous)[0]
+        total = logits.log_softmax(-1)[previous != SYMBOLS.pad()].square().sum()
+        parameters = [*filter(lambda p: p.requires_grad, model.parameters())]
+        results.append([logits, *torch.autograd.grad(total, parameters)])
+    for ours, expected in zip(*results, strict=True):
+        scale = expected.abs().max().clamp_min(1).item()
+        torch.testing.assert_close(ours, expected, rtol=0, atol=1e-10 * scale)
 
 
 def test_reordered_beams_continue_their_own_prefix(arch, sentences, rng):
@@ -98,7 +117,8 @@ def test_word_order_matters_on_both_sides(arch):
 
 
 def test_encoder_gives_the_states_of_all_layers_and_names_their_spaces(arch, sentences):
-    model = small(arch)
+    options = {"curvature": 0.5} if arch in with_option("curvature") else {}
+    model = small(arch, **options)
     source, _ = batch(sentences, SYMBOLS)
     out = model.encoder(source, return_all_hiddens=True)
     assert len(out["encoder_states"]) == 1 + SMALL["encoder_layers"]
@@ -109,8 +129,13 @@ def test_encoder_gives_the_states_of_all_layers_and_names_their_spaces(arch, sen
     assert torch.equal(out["encoder_padding_mask"][0], source == SYMBOLS.pad())
     assert model.encoder(source)["encoder_states"] == []
     spaces = model.encoder.state_spaces()
-    assert len(spaces) == 1 + SMALL["encoder_layers"]
     assert len({space.kind for space in spaces}) == 1
+    for state, space in zip(out["encoder_states"], spaces, strict=True):
+        if space.kind == "lorentz":
+            assert lorentz.violation(state, c=space.c).max() < 1e-9
+            assert lorentz.violation(state, c=space.c * 1.01).max() > 1e-6
+        elif space.kind == "poincare":
+            assert state.norm(dim=-1).max() < space.c**-0.5
 
 
 def test_shared_embeddings_are_one_parameter(arch):

@@ -8,9 +8,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-import torch
 
-from hyptrans.geometry import lorentz
 from tests import forks
 
 REPOSITORY = Path(__file__).parents[2]
@@ -24,11 +22,6 @@ RATE = 0.005
 OPTIMIZER = shlex.split(
     f"--optimizer adam --adam-betas '(0.9, 0.98)' --lr {RATE} --lr-scheduler inverse_sqrt "
     "--warmup-updates 60 --clip-norm 0.5"
-)
-RIEMANNIAN = shlex.split(
-    "--embedding-storage manifold --optimizer riemannian_adam "
-    "--adam-betas '(0.9, 0.98)' --lr 1.0 "
-    "--lr-scheduler noam --warmup-updates 60 --clip-norm 0.5"
 )
 pytestmark = pytest.mark.slow
 PAIRS = ["--user-dir", "hyptrans", "--source-lang", "a", "--target-lang", "b"]
@@ -96,20 +89,6 @@ def test_a_hyperbolic_model_learns_the_copy_task(data, tmp_path):
     right = sum(found[f"H-{i}"] == line for i, line in enumerate(reference))
     assert right >= 0.8 * len(reference)
     assert float(re.search(r"BLEU = ([\d.]+)", generated.stdout)[1]) > 80
-
-
-def test_manifold_embeddings_train_and_stay_points_through_a_checkpoint(data, tmp_path):
-    process = train(data, tmp_path, *RIEMANNIAN, updates=60)
-    process = train(data, tmp_path, *RIEMANNIAN, updates=120)
-    by_update = losses(process)
-    assert min(by_update) > 60
-    assert by_update[120] < by_update[70]
-    state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=False)
-    points = state["model"]["encoder.embed_tokens.weight"]
-    assert type(points) is torch.Tensor
-    assert points.size(1) == 32
-    assert lorentz.violation(points).max() < 1e-5
-    assert hypotheses(generate(data, tmp_path))
 
 
 def test_a_new_architecture_needs_one_file(data, tmp_path):

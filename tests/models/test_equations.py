@@ -2,13 +2,9 @@
 
 import ast
 import re
-import sys
 from pathlib import Path
 
 import pytest
-
-from hyptrans.kernels import backend
-from tests.models.conftest import batch, dictionary, small
 
 PACKAGE = Path(__file__).parents[2] / "hyptrans"
 ROW = re.compile(r"\| (\w+) eq\. (\d+) \| [^|]+ \| \[([\w/.]+):(\w+)\]\(\.\./([\w/.]+)\) \|")
@@ -47,43 +43,6 @@ def node_of(path, name):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name
     )
     return found
-
-
-@pytest.fixture(scope="module")
-def executed():
-    """File and first line of every function that ran, in making and training, by architecture."""
-    pairs = [([4, 5, 6], [7, 8]), ([9], [10, 11, 12])]
-    found = {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(backend, "CHOSEN", "eager")
-        for arch in ("hybonet", "han", "hypformer", "hvt"):
-            lines = found[arch] = set()
-
-            def note(frame, event, _, lines=lines):
-                if event == "call":
-                    lines.add((frame.f_code.co_filename, frame.f_code.co_firstlineno))
-
-            sys.setprofile(note)
-            try:
-                small(f"{arch}_tiny").train()(*with_lengths(*batch(pairs, dictionary())))
-            finally:
-                sys.setprofile(None)
-    return found
-
-
-def with_lengths(source, previous):
-    return source, None, previous
-
-
-@pytest.mark.parametrize(
-    ("paper", "path", "name"),
-    # a criterion is of training with one
-    [(row[0], row[2], row[3]) for row in ROWS if not row[2].startswith("fairseq/")],
-)
-def test_every_row_links_to_code_that_a_model_runs(paper, path, name, executed):
-    node = node_of(path, name)
-    lines = {line for file, line in executed[paper.lower()] if file == str(PACKAGE / path)}
-    assert any(node.lineno <= line <= node.end_lineno for line in lines)
 
 
 @pytest.mark.parametrize(("paper", "number", "path", "name", "link"), ROWS)

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from hyptrans.geometry import lorentz, poincare
-from hyptrans.layers.manifold import manifold_parameters
-from tests.models.conftest import SMALL, build, dictionary, task_of
+from tests.models.conftest import build, dictionary, task_of
 
 
 def points_of(model, source, previous):
@@ -32,13 +31,3 @@ def test_a_fresh_model_clamps_under_one_percent_of_its_points(arch):
         assert 0.01 < radii.mean() < 0.95, name
         assert (radii >= poincare.max_norm(points.dtype) * (1 - 1e-6)).float().mean() < 0.01, name
         assert lorentz.violation(poincare.to_lorentz(points)).max() < 2e-6, name
-
-
-def test_only_manifold_embeddings_are_manifold_parameters():
-    assert manifold_parameters(build("hvt_tiny", **SMALL)) == []
-    names = manifold_parameters(build("hvt_tiny", **SMALL, embedding_storage="manifold"))
-    assert names == [
-        "encoder.embed_tokens.weight",
-        "decoder.embed_tokens.weight",
-        "decoder.logits.table.weight",
-    ]

@@ -1,16 +1,12 @@
 """Hypformer as a model: the chain of curvatures, its options, and what they refuse."""
 
-import argparse
-
 import pytest
 import torch
-from fairseq.models import MODEL_REGISTRY
 
 from hyptrans.geometry import lorentz
 from hyptrans.layers import (
     HypformerEmbedding,
     HypformerFeedForward,
-    HypformerLogits,
     HypformerPositions,
     LinearAttention,
 )
@@ -82,39 +78,6 @@ def test_gradients_reach_every_curvature(share, attention, sentences):
     assert all(grad.abs() > 1e-8 for grad in raws.values()), raws
 
 
-def test_checkpoint_stores_every_curvature_once():
-    model = build("hypformer_tiny", **SMALL)
-    assert len([n for n in model.state_dict() if n.endswith("raw")]) == 14
-
-
-def test_curvature_is_learned_unless_a_flag_fixes_it():
-    parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS)
-    MODEL_REGISTRY["hypformer"].add_args(parser)
-    assert not hasattr(parser.parse_args([]), "hypformer_learn_curvature")
-    assert parser.parse_args(["--no-hypformer-learn-curvature"]).hypformer_learn_curvature is False
-    assert parser.parse_args(["--hypformer-learn-curvature"]).hypformer_learn_curvature is True
-    assert isinstance(
-        build("hypformer_tiny", **SMALL).encoder.embed_tokens.curvature(), torch.Tensor
-    )
-
-
-@pytest.mark.parametrize("learn", [False, True])
-def test_manifold_embeddings_stay_at_the_given_curvature(learn, sentences, rng):
-    model = small(
-        "hypformer_tiny",
-        embedding_storage="manifold",
-        curvature=2.0,
-        hypformer_learn_curvature=learn,
-    )
-    if learn:
-        with_own_curvatures(model, rng)
-    table = model.encoder.embed_tokens
-    assert lorentz.violation(table.weight, c=2.0).max() < 1e-6
-    tokens = torch.tensor([[4, 5, 6]])
-    assert lorentz.violation(table(tokens), c=table.curvature()).max() < 1e-12
-    assert torch.isfinite(logits(model, sentences)).all()
-
-
 def test_hybonet_plus_is_hypformer_with_softmax_attention(sentences):
     plus = build("hybonet_plus_tiny", **SMALL).double().eval()
     same = build("hypformer_tiny", hypformer_attention="softmax", **SMALL).double().eval()
@@ -126,40 +89,6 @@ def test_hybonet_plus_is_hypformer_with_softmax_attention(sentences):
     assert {type(m) for m in linear.modules() if isinstance(m, HypformerAttention)} == {
         LinearAttention
     }
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"curvature": 0.0}, "--curvature must be above 0"),
-        ({"curvature": -1.0, "hypformer_learn_curvature": False}, "--curvature must be above 0"),
-        ({"curvature": float("inf")}, "--curvature must be above 0, from 1e-06 to 1e.06, got inf"),
-        ({"hypformer_focus_power": 0.0}, "--hypformer-focus-power must be above 0, got 0"),
-        (
-            {"hypformer_attention": "softmax", "hypformer_focus_power": 2.0},
-            "--hypformer-focus-power acts in --hypformer-attention linear",
-        ),
-        (
-            {"hypformer_attention": "softmax", "encoder_attention_heads": 16},
-            "--hypformer-attention softmax needs heads of width 2 or more",
-        ),
-    ],
-)
-def test_error_names_conflicting_options(options, message):
-    with pytest.raises(ValueError, match=message):
-        build("hypformer_tiny", **{**SMALL, **options})
-
-
-def test_tied_logits_use_the_last_blocks_curvature(sentences, rng):
-    model = small("hypformer_tiny", share_decoder_input_output_embed=True)
-    with_own_curvatures(model, rng)
-    source, previous = batch(sentences, SYMBOLS)
-    x, _ = model.decoder(previous, model.encoder(source), features_only=True)
-    c = model.decoder.layers[-1].feed_forward.curvature()
-    table = lorentz.lift(model.decoder.embed_tokens.weight, c=c)
-    expected = -lorentz.squared_distance(x[..., None, :], table, c=c) + model.decoder.logits.bias
-    assert isinstance(model.decoder.logits, HypformerLogits)
-    torch.testing.assert_close(model.decoder.output_layer(x), expected, rtol=1e-10, atol=1e-10)
 
 
 def test_a_fresh_deep_model_distinguishes_words_and_positions(rng):

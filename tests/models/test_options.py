@@ -4,21 +4,13 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
-from fairseq import models
 
 from hyptrans.layers.curvature import Curvature
 from hyptrans.layers.hvt_attention import QUERY_KEY_GAIN
-from hyptrans.layers.hybonet import LorentzResidual
 from hyptrans.support.errors import UserError
-from tests.models.conftest import ARCHITECTURES, SMALL, build, dictionary, task_of
+from tests.models.conftest import ARCHITECTURES, SMALL, build, dictionary, task_of, with_option
 
 C = 0.37
-
-
-def with_option(name):
-    configurations = {arch: models.MODEL_DATACLASS_REGISTRY[arch]() for arch in ARCHITECTURES}
-    # the fifth is an example in these tests, of one curvature
-    return [a for a, cfg in configurations.items() if hasattr(cfg, name) and a != "fifth_tiny"]
 
 
 def found(model, attribute, kind):
@@ -39,32 +31,6 @@ def test_every_layer_takes_the_curvature_option(arch, storage):
         assert value.item() == pytest.approx(C, rel=1e-5)
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_each_side_has_as_many_positions_as_its_option_says(arch):
-    options = SMALL | {"max_source_positions": 40, "max_target_positions": 50}
-    model = build(arch, **options)
-    assert (model.encoder.max_positions(), model.decoder.max_positions()) == (40, 50)
-    for side, rows in ((model.encoder, 40), (model.decoder, 50)):
-        tables = {len(table) for table in side.embed_positions.parameters() if table.dim() == 2}
-        assert rows in tables
-
-
-@pytest.mark.parametrize("residual", ["full", "space", "logit", "sphere", "centroid"])
-def test_option_sets_every_residual_form_except_for_positions(residual):
-    model = build("hybonet_tiny", **SMALL, hybonet_residual=residual)
-    forms = {
-        name: part.form for name, part in model.named_modules() if isinstance(part, LorentzResidual)
-    }
-    of_positions = {form for name, form in forms.items() if "embed_positions" in name}
-    assert of_positions == {"space" if residual == "space" else "full"}
-    ends = {
-        form
-        for name, form in forms.items()
-        if name.endswith((".out.residual", ".contract.residual"))
-    }
-    assert ends == {residual}
-
-
 def test_hvt_initializes_self_and_cross_attention_alike():
     layer = build(
         "hvt_tiny", **SMALL | {"encoder_embed_dim": 256, "decoder_embed_dim": 256}
@@ -77,29 +43,64 @@ def test_hvt_initializes_self_and_cross_attention_alike():
     assert spread[0] / values.std().item() == pytest.approx(QUERY_KEY_GAIN, rel=0.02)
 
 
+OF_HYPFORMER = [
+    ({"curvature": 0.0}, "--curvature must be above 0"),
+    ({"curvature": -1.0, "hypformer_learn_curvature": False}, "--curvature must be above 0"),
+    ({"curvature": float("inf")}, "--curvature must be above 0, from 1e-06 to 1e.06, got inf"),
+    ({"hypformer_focus_power": 0.0}, "--hypformer-focus-power must be above 0, got 0"),
+    (
+        {"hypformer_attention": "softmax", "hypformer_focus_power": 2.0},
+        "--hypformer-focus-power acts in --hypformer-attention linear",
+    ),
+    (
+        {"hypformer_attention": "softmax", "encoder_attention_heads": 16},
+        "--hypformer-attention softmax needs heads of width 2 or more",
+    ),
+]
+NO_ROTATION = "--rotary-positions needs softmax attention .* leave it"
+
+
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("arch", "options", "message"),
     [
+        *(("hypformer_tiny", *case) for case in OF_HYPFORMER),
+        *((f"{a}_tiny", {"rotary_positions": True}, NO_ROTATION) for a in ("han", "hvt", "fifth")),
         *(
-            ({f"{side}_{name}": size}, f"--{side}-{name.replace('_', '-')} must be at least 1, got")
+            (
+                f"{name}_tiny",
+                {"rotary_positions": True, "decoder_attention_heads": heads},
+                f"needs heads of width . or more, got --decoder-attention-heads {heads}",
+            )
+            for name, heads in (("hybonet", 8), ("euclidean", 16))
+        ),
+        *(
+            (
+                "hybonet_tiny",
+                {f"{side}_{name}": size},
+                f"--{side}-{name.replace('_', '-')} must be at least 1, got",
+            )
             for side, size in (("encoder", 0), ("decoder", -1))
             for name in ("attention_heads", "layers", "ffn_embed_dim")
         ),
         (
+            "hybonet_tiny",
             {"encoder_attention_heads": 3},
             "--encoder-embed-dim 16 is not divisible by --encoder-att",
         ),
         (
+            "hybonet_tiny",
             {"share_all_embeddings": True, "decoder_embed_dim": 32},
             "--decoder-embed-dim to equal --encoder-embed-dim",
         ),
-        ({"curvature": 1e-7}, r"--curvature must be above 0, from 1e-06 to 1e\+06"),
-        ({"curvature": 1e7}, r"--curvature must be above 0, from 1e-06 to 1e\+06"),
+        *(
+            ("hybonet_tiny", {"curvature": c}, r"--curvature must be above 0, from 1e-06 to 1e\+06")
+            for c in (1e-7, 1e7)
+        ),
     ],
 )
-def test_impossible_model_options_are_refused(options, message):
+def test_impossible_model_options_are_refused(arch, options, message):
     with pytest.raises(ValueError, match=message):
-        build("hybonet_tiny", **{**SMALL, **options})
+        build(arch, **{**SMALL, **options})
 
 
 def test_shared_embeddings_need_one_dictionary():

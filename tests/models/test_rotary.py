@@ -94,34 +94,6 @@ def test_order_matters_and_places_do_not(arch, sentences):
     assert (other - wanted)[changed].abs().amax((1, 2)).min() > 1e-6
 
 
-@pytest.mark.parametrize("arch", ROTARY)
-def test_decoding_step_by_step_gives_the_scores_of_training(arch, sentences):
-    model = small(arch, rotary_positions=True)
-    source, previous = batch(sentences, SYMBOLS)
-    previous = previous.where(previous != SYMBOLS.pad(), 5)
-    wanted = model(source, None, previous)[0].log_softmax(-1)
-    for gradients in (True, False):
-        with torch.set_grad_enabled(gradients):
-            encoder_out, state = model.encoder(source), {}
-            for i in range(previous.size(1)):
-                step, _ = model.decoder(previous[:, : i + 1], encoder_out, state)
-                torch.testing.assert_close(step[:, 0].log_softmax(-1), wanted[:, i], **EXACT)
-
-
-@pytest.mark.parametrize("arch", ["han_tiny", "hvt_tiny", "hypformer_tiny", "fifth_tiny"])
-def test_other_attention_refuses_rotary_positions(arch):
-    with pytest.raises(ValueError, match=r"--rotary-positions needs softmax attention .* leave it"):
-        build(arch, **SMALL, rotary_positions=True)
-
-
 def test_hypformer_takes_rotary_positions_with_softmax_attention():
     model = build("hypformer_tiny", hypformer_attention="softmax", rotary_positions=True, **SMALL)
     assert model.encoder.layers[0].attention.rotary
-
-
-@pytest.mark.parametrize(("arch", "heads"), [("hybonet_tiny", 8), ("euclidean_tiny", 16)])
-def test_heads_without_a_pair_of_coordinates_are_refused(arch, heads):
-    options = SMALL | {"decoder_attention_heads": heads}
-    wanted = f"needs heads of width . or more, got --decoder-attention-heads {heads}"
-    with pytest.raises(ValueError, match=wanted):
-        build(arch, **options, rotary_positions=True)

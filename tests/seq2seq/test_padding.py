@@ -3,10 +3,8 @@
 import pytest
 import torch
 
-from hyptrans.inference.architecture import configuration
-from hyptrans.seq2seq.architectures import ARCHITECTURES
 from tests.models.conftest import ARCHITECTURES as NAMES
-from tests.models.conftest import SMALL, dictionary
+from tests.models.conftest import dictionary, small
 
 WORDS = dictionary()
 PAD, EOS = WORDS.pad(), WORDS.eos()
@@ -15,39 +13,40 @@ WHOLE = torch.tensor([[EOS, 5, 6, 7, 8, 9], [EOS, 10, 11, 12, 13, 14]])
 HOLES = torch.tensor([[EOS, 5, PAD, 6, PAD, PAD, 7, 8, 9], [EOS, 10, 11, 12, 13, 14, *[PAD] * 3]])
 EXACT = {"rtol": 0, "atol": 1e-9}
 
-pytestmark = pytest.mark.parametrize("arch", NAMES)
-
-
-def small(arch, **options):
-    torch.manual_seed(0)
-    cfg = configuration(arch, {**SMALL, **options})
-    model = ARCHITECTURES[arch].build(cfg, WORDS, WORDS).double().eval()
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if "embed_tokens" not in name:
-                parameter.add_(0.1 * torch.randn_like(parameter))
-    return model
+ROTARY = [
+    (f"{name}_tiny", {"rotary_positions": True})
+    for name in ("hybonet", "hybonet_plus", "sphere", "euclidean")
+]
+every_model = pytest.mark.parametrize(
+    ("arch", "options"),
+    [*((arch, {}) for arch in NAMES), *ROTARY],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else value,
+)
 
 
 def real(logits, tokens):
     return logits.log_softmax(-1)[tokens.ne(PAD)]
 
 
+# rotations count columns, and no batch has padding inside
+@pytest.mark.parametrize("arch", NAMES)
 def test_padding_inside_a_target_changes_nothing(arch):
     model = small(arch)
-    wanted = real(model(SOURCE, WHOLE), WHOLE)
-    torch.testing.assert_close(real(model(SOURCE, HOLES), HOLES), wanted, **EXACT)
-    alone = [real(model(SOURCE[i : i + 1], HOLES[i : i + 1]), HOLES[i : i + 1]) for i in (0, 1)]
+    wanted = real(model(SOURCE, None, WHOLE)[0], WHOLE)
+    torch.testing.assert_close(real(model(SOURCE, None, HOLES)[0], HOLES), wanted, **EXACT)
+    rows = zip(SOURCE.split(1), HOLES.split(1), strict=True)
+    alone = [real(model(source, None, previous)[0], previous) for source, previous in rows]
     torch.testing.assert_close(torch.cat(alone), wanted, **EXACT)
 
 
+@every_model
 @pytest.mark.parametrize("gradients", [True, False], ids=["gradients", "none"])
 @pytest.mark.parametrize("tokens", [HOLES, HOLES.roll(2, 1)], ids=["inside", "first"])
-def test_padding_of_a_target_changes_no_decoding_step(arch, tokens, gradients):
-    model = small(arch)
+def test_padding_of_a_target_changes_no_decoding_step(arch, options, tokens, gradients):
+    model = small(arch, **options)
     with torch.set_grad_enabled(gradients):
         memory, padding = model.encoder.memory(SOURCE)
-        wanted, state = model(SOURCE, tokens).log_softmax(-1), model.decoder.start()
+        wanted, state = model(SOURCE, None, tokens)[0].log_softmax(-1), model.decoder.start()
         for length in range(1, tokens.size(1) + 1):
             step = model.decoder.predict(tokens[:, :length], memory, padding, state)
             rows = tokens[:, length - 1].ne(PAD)
@@ -55,12 +54,13 @@ def test_padding_of_a_target_changes_no_decoding_step(arch, tokens, gradients):
             torch.testing.assert_close(found, wanted[rows, length - 1], **EXACT)
 
 
-def test_rows_of_padding_give_finite_gradients_in_evaluation(arch):
+@every_model
+def test_rows_of_padding_give_finite_gradients_in_evaluation(arch, options):
     source = torch.cat([SOURCE, torch.full_like(SOURCE[:1], PAD)])
     previous = torch.cat([HOLES, torch.full_like(HOLES[:1], PAD)])
     for training in (False, True):
-        model = small(arch, dropout=0.0).train(training)
-        real(model(source, previous), previous).sum().backward()
+        model = small(arch, dropout=0.0, **options).train(training)
+        real(model(source, None, previous)[0], previous).sum().backward()
         for name, parameter in model.named_parameters():
             assert parameter.grad is not None, name
             assert torch.isfinite(parameter.grad).all(), name

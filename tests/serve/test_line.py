@@ -106,13 +106,3 @@ def test_a_failure_affects_only_its_batch(gated, port):
         {"error": "the server failed, its log says why"},
     )
     assert ask(port, "/translate", {"texts": "go on"}).status == 200
-
-
-def test_shutdown_waits_for_pending_texts(gated):
-    with ThreadPoolExecutor(2) as pool:
-        with running({"echo": gated}) as port:
-            found = [pool.submit(ask, port, "/translate", {"texts": text}) for text in "ab"]
-            while ask(port, "/health").content["unanswered"] < 2:
-                time.sleep(0.01)
-            threading.Timer(0.3, gated.gate.set).start()
-        assert [texts_of(one) for one in found] == [["a"], ["b"]]

@@ -28,13 +28,6 @@ def test_served_translations_match_the_translator(port, model):
             assert one["log_probability"] == pytest.approx(each.log_probability, abs=1e-4)
 
 
-def test_one_text_gets_its_best_translation(port, model):
-    found = ask(port, "/translate", {"texts": "Good night."})
-    ((only,),) = found.content["results"]
-    assert only["text"] == model.translate("Good night.")
-    assert ask(port, "/translate", {"texts": []}).content["results"] == []
-
-
 def test_server_lists_models_and_reports_health(port):
     assert ask(port, "/models").content == [
         {
@@ -84,12 +77,15 @@ FIELDS = "texts, model, beam, n_best, length_penalty"
             413,
             "texts[1] has 201 characters, at most 200 are taken: split it",
         ),
+        ({"texts": []}, 400, "texts must be one text where /look is asked"),
+        ({"texts": ["a", "b"]}, 400, "texts must be one text where /look is asked"),
         ({"texts": ["a"] * 21}, 413, "texts has 21 texts, send at most 20"),
         ('"' + "a" * (1 << 20), 413, "a request has at most 1,048,576 bytes: send fewer texts"),
     ],
 )
 def test_invalid_requests_get_one_sentence_errors(port, body, status, sentence):
-    found = ask(port, "/translate", body)
+    looks = sentence.startswith("texts must be one text")
+    found = ask(port, "/look" if looks else "/translate", body)
     assert (found.status, found.content) == (status, {"error": sentence})
 
 
@@ -114,13 +110,6 @@ def test_pages_of_other_origins_are_refused(port):
     assert ask(port, "/models", Host="elsewhere.example").status == 400
     with running({}, hosts=["*"]) as open_port:
         assert ask(open_port, "/models", Host="elsewhere.example").status == 200
-
-
-def test_inspection_takes_one_text(port):
-    for texts in ([], ["a", "b"]):
-        found = ask(port, "/look", {"texts": texts})
-        sentence = "texts must be one text where /look is asked"
-        assert (found.status, found.content) == (400, {"error": sentence})
 
 
 def test_inspection_returns_attention_and_encoder_states(port, model):
