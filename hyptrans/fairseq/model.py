@@ -97,7 +97,7 @@ class HypDecoder(Decoder, FairseqIncrementalDecoder):
         states = super().forward(prev_output_tokens, memory, padding, state)
         attention = None
         if self.gives_attention and state is None:
-            attention = self.look_last(prev_output_tokens, states, memory, padding)
+            attention = self.look(prev_output_tokens, states, memory, padding)
         inner = [state.transpose(0, 1) for state in states] if return_all_hiddens else None
         x = states[-1]
         if not features_only:

@@ -258,10 +258,11 @@ def _force(
     each, weights = [], []
     for model in models:
         memory = model.encoder.memory(source)
-        found = model.decoder.predict(previous, *memory).log_softmax(-1)
+        states = model.decoder(previous, *memory)
+        found = model.decoder.logits(states[-1]).log_softmax(-1)
         each.append(found.gather(-1, wanted.unsqueeze(-1)).squeeze(-1).double())
         none = found.new_zeros(*wanted.shape, 0)
-        weights.append(model.decoder.look(previous, *memory) if look else none)
+        weights.append(model.decoder.look(previous, states, *memory) if look else none)
     mean = torch.stack(each).logsumexp(0) - math.log(len(models))
     return mean.cpu(), torch.stack(weights).mean(0).cpu()
 

@@ -103,12 +103,19 @@ def _has_triton() -> bool:
     return found
 
 
-class Unrecorded:
-    """Stand-in for the context of an autograd function that needs no gradient.
+def applied(function: type[torch.autograd.Function], *operands: Any) -> Any:
+    """Return the result of an operator's autograd function.
 
-    Without gradients an operator calls its function's ``forward`` with a new one: torch's own
-    ``apply`` takes as long as a kernel does for the few rows of a decoding step.
+    Without gradients this calls the function's ``forward`` directly: torch's own ``apply`` takes
+    as long as a kernel does for the few rows of a decoding step.
     """
+    if torch.is_grad_enabled():
+        return function.apply(*operands)
+    return function.forward(_Unrecorded(), *operands)
+
+
+class _Unrecorded:
+    """Stand-in for the context of an autograd function that needs no gradient."""
 
     def save_for_backward(self, *_: Any) -> None:
         """Save nothing."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hyptrans.kernels.backend import BLOCK, Unrecorded, backend, run
+from hyptrans.kernels.backend import BLOCK, applied, backend, run
 from hyptrans.kernels.cpu import inlined, matrix, read
 
 GOLDEN = 0x9E3779B9
@@ -32,9 +32,7 @@ def relu_dropout(x: Tensor, p: float, *, relu: bool = False, training: bool = Tr
     if p == 1 or backend(x) == "eager":
         return F.dropout(F.relu(x) if relu else x, p)
     options = (*threshold_and_scale(p), relu, drawn_seed())
-    if not torch.is_grad_enabled():
-        return _Dropout.forward(Unrecorded(), x, options)
-    made: Tensor = _Dropout.apply(x, options)
+    made: Tensor = applied(_Dropout, x, options)
     return made
 
 

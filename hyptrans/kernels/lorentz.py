@@ -12,7 +12,7 @@ from hyptrans.geometry import lorentz
 from hyptrans.geometry.lorentz import CurvatureLike
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels import lorentz_cuda
-from hyptrans.kernels.backend import BLOCK, FULL, TILE, Unrecorded, backend, blocks_of, run
+from hyptrans.kernels.backend import BLOCK, FULL, TILE, applied, backend, blocks_of, run
 from hyptrans.kernels.cpu import exp, matrix, read
 
 
@@ -46,24 +46,14 @@ def from_linear(
         residual = None if residual is None else residual.to(dtype)
     chosen = backend(z, triton=True)
     if chosen == "eager":
-        return plain_from_linear(z, log_scale, residual, c, residual_time)
+        if residual is None:
+            return lorentz.from_linear(z, log_scale[:, None, None], c=c)
+        residual = residual if residual_time else _without_time(residual)
+        return lorentz.from_linear(z.flatten(-3) + residual, log_scale, c=c).view(z.shape)
     if residual is not None:
         residual = residual.expand(*z.shape[:-3], z.size(-1))
-    options = c, residual_time, chosen
-    if not torch.is_grad_enabled():
-        return _FromLinear.forward(Unrecorded(), z, log_scale, residual, options)
-    made: Tensor = _FromLinear.apply(z, log_scale, residual, options)
+    made: Tensor = applied(_FromLinear, z, log_scale, residual, (c, residual_time, chosen))
     return made
-
-
-def plain_from_linear(
-    z: Tensor, log_scale: Tensor, residual: Tensor | None, c: float, residual_time: bool
-) -> Tensor:
-    """Compute :func:`from_linear` in plain torch."""
-    if residual is None:
-        return lorentz.from_linear(z, log_scale[:, None, None], c=c)
-    residual = residual if residual_time else _without_time(residual)
-    return lorentz.from_linear(z.flatten(-3) + residual, log_scale, c=c).view(z.shape)
 
 
 def _without_time(residual: Tensor) -> Tensor:
@@ -239,9 +229,7 @@ def normalize(v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     # kernels take one curvature for all rows
     if chosen == "eager" or (isinstance(c, Tensor) and c.numel() > 1):
         return lorentz.normalize(v, c=c)
-    if not torch.is_grad_enabled():
-        return _Normalize.forward(Unrecorded(), v, c, chosen)
-    made: Tensor = _Normalize.apply(v, c, chosen)
+    made: Tensor = applied(_Normalize, v, c, chosen)
     return made
 
 

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32
-from hyptrans.kernels.backend import BLOCK, TILE, Unrecorded, backend, blocks_of, run
+from hyptrans.kernels.backend import BLOCK, TILE, applied, backend, blocks_of, run
 from hyptrans.kernels.cpu import inlined, log1p, matrix, read, tanh_ratio
 
 
@@ -32,9 +32,7 @@ def add_tangents(u: Tensor, v: Tensor, *, c: float = 1.0, relu: bool = False) ->
     if not repeated or u.dtype != v.dtype or backend(u) == "eager":
         total = poincare.add_tangents(u, v, c=c)
         return F.relu(total) if relu else total
-    if not torch.is_grad_enabled():
-        return _AddTangents.forward(Unrecorded(), u, v, (c, relu))
-    made: Tensor = _AddTangents.apply(u, v, (c, relu))
+    made: Tensor = applied(_AddTangents, u, v, (c, relu))
     return made
 
 

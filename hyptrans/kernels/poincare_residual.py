@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32
-from hyptrans.kernels.backend import BLOCK, Unrecorded, backend, blocks_of, run
+from hyptrans.kernels.backend import BLOCK, applied, backend, blocks_of, run
 from hyptrans.kernels.cpu import inlined, matrix, read
 from hyptrans.kernels.dropout import drawn_seed, fill_kept, threshold_and_scale
 from hyptrans.kernels.poincare import artanh, ball_scalars, by_lengths, shares, tanh
@@ -60,30 +60,12 @@ def norm_residual(
     alike = x.shape == z.shape and all(t.dtype == x.dtype for t in (z, *others))
     alike = alike and bias.shape == gain.shape == shift.shape == x.shape[-1:] and not beta.dim()
     if not alike or dropout == 1 or backend(x) == "eager":
-        return plain_norm_residual(x, z, bias, beta, gain, shift, c, epsilon, dropout)
+        update = F.dropout(poincare.add_tangents(z, bias, c=c), dropout)
+        total = poincare.add_tangents(poincare.log_origin(x, c=c), update * beta, c=c)
+        return poincare.exp_origin(plain_norm(total, gain, shift, epsilon), c=c)
     seed = drawn_seed() if dropout else 0
-    options = c, epsilon, dropout, seed
-    if not torch.is_grad_enabled():
-        return _NormResidual.forward(Unrecorded(), x, z, *others, options)
-    made: Tensor = _NormResidual.apply(x, z, *others, options)
+    made: Tensor = applied(_NormResidual, x, z, *others, (c, epsilon, dropout, seed))
     return made
-
-
-def plain_norm_residual(
-    x: Tensor,
-    z: Tensor,
-    bias: Tensor,
-    beta: Tensor,
-    gain: Tensor,
-    shift: Tensor,
-    c: float,
-    epsilon: float,
-    dropout: float,
-) -> Tensor:
-    """Compute :func:`norm_residual` in plain torch, dropout included."""
-    update = F.dropout(poincare.add_tangents(z, bias, c=c), dropout)
-    total = poincare.add_tangents(poincare.log_origin(x, c=c), update * beta, c=c)
-    return poincare.exp_origin(plain_norm(total, gain, shift, epsilon), c=c)
 
 
 def plain_norm(u: Tensor, gain: Tensor, shift: Tensor, epsilon: float) -> Tensor:

@@ -92,9 +92,6 @@ class LorentzResidual(nn.Module):
         timed = self.form != "space"
         return from_linear(z, log_scale, c=c, residual=r, residual_time=timed).flatten(-3)
 
-    def extra_repr(self) -> str:
-        return self.form
-
 
 class LorentzLinear(nn.Module):
     """Linear map between hyperboloids: a matrix product, then a point from its numbers.
@@ -149,8 +146,7 @@ class LorentzLinear(nn.Module):
             raise ValueError(f"projections={projections} needs split_heads; give 1 for one head")
         self.c, self.relu, self.dropout = c, relu, dropout
         self.residual = LorentzResidual(residual, c=c)
-        self.in_width, self.out_width = in_width, out_width
-        self.merged_heads, self.split_heads = merged_heads, split_heads
+        self.in_width, self.merged_heads, self.split_heads = in_width, merged_heads, split_heads
         self.shape = projections, split_heads or 1, out_width // (split_heads or 1)
         self.weight = nn.Parameter(torch.empty(projections * out_width, in_width))
         self.bias = nn.Parameter(torch.empty(projections * out_width))
@@ -175,9 +171,6 @@ class LorentzLinear(nn.Module):
             return made
         made = from_linear(z, self.log_scale, c=self.c)
         return made.flatten(-3) if self.split_heads is None else made
-
-    def extra_repr(self) -> str:
-        return f"{self.in_width}, {self.out_width}, c={self.c}, dropout={self.dropout}"
 
 
 def _check_widths(width: int, points: int, name: str) -> None:

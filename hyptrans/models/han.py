@@ -52,8 +52,6 @@ class HANConfig(SkeletonConfig):
 class HANParts(Parts):
     """The Transformer's parts with attention in hyperbolic space; states are vectors."""
 
-    attention_type: type[HyperbolicAttention] = HyperbolicAttention
-
     def embedding(self, num_embeddings: int, padding_idx: int) -> ScaledEmbedding:
         return self.make_embedding(ScaledEmbedding, num_embeddings, padding_idx)
 
@@ -62,7 +60,7 @@ class HANParts(Parts):
 
     def attention(self, role: Role, *, before: Any) -> HyperbolicAttention:
         return self.make_attention(
-            self.attention_type,
+            HyperbolicAttention,
             role,
             coordinates=self.cfg.han_coordinates,
             weights=self.cfg.han_weights,

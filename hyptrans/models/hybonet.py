@@ -1,7 +1,7 @@
 """HyboNet: the fully Lorentz Transformer of Chen et al. (2022)."""
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from torch import nn
 
@@ -11,7 +11,6 @@ from hyptrans.layers.hybonet import (
     LorentzAttention,
     LorentzFeedForward,
     LorentzPositions,
-    Residual,
 )
 from hyptrans.layers.lorentz import LorentzEmbedding, LorentzLogits
 from hyptrans.seq2seq.architectures import register_sizes
@@ -43,37 +42,22 @@ class HyboNetParts(Parts):
 
     rotates = True
 
-    attention_type: type[LorentzAttention] = LorentzAttention
-
-    @property
-    def residual(self) -> Residual:
-        """The way in which residuals are added."""
-        return cast(Residual, self.cfg.hybonet_residual)
-
     def embedding(self, num_embeddings: int, padding_idx: int) -> LorentzEmbedding:
         options = {"c": self.cfg.curvature, "storage": self.cfg.embedding_storage}
         return self.make_embedding(LorentzEmbedding, num_embeddings, padding_idx, **options)
 
     def positions(self, *, before: Any) -> LorentzPositions:
-        return self.make_positions(
-            LorentzPositions,
-            c=self.cfg.curvature,
-            # a position's vector is not a point, and the other forms of residual need points
-            residual="space" if self.residual == "space" else "full",
-        )
+        # a position's vector is not a point, and the other forms of residual need points
+        form = "space" if self.cfg.hybonet_residual == "space" else "full"
+        return self.make_positions(LorentzPositions, c=self.cfg.curvature, residual=form)
 
     def attention(self, role: Role, *, before: Any) -> LorentzAttention:
-        return self.make_attention(
-            self.attention_type,
-            role,
-            c=self.cfg.curvature,
-            residual=self.residual,
-        )
+        options = {"c": self.cfg.curvature, "residual": self.cfg.hybonet_residual}
+        return self.make_attention(LorentzAttention, role, **options)
 
     def feed_forward(self, *, before: Any) -> nn.Module:
-        return self.make_feed_forward(
-            LorentzFeedForward, c=self.cfg.curvature, residual=self.residual
-        )
+        options = {"c": self.cfg.curvature, "residual": self.cfg.hybonet_residual}
+        return self.make_feed_forward(LorentzFeedForward, **options)
 
     def logits(self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any) -> nn.Module:
         return LorentzLogits(tied or self.embedding(num_embeddings, padding_idx))

@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor, nn
 
 from hyptrans.seq2seq.config import check_curvature
 from hyptrans.seq2seq.parts import Parts, Role
-from hyptrans.seq2seq.sharing import check_shareable, check_shared
-from hyptrans.seq2seq.sizes import side_of
+from hyptrans.seq2seq.sizes import Side, side_of
 from hyptrans.seq2seq.stacks import Decoder, Encoder
 from hyptrans.seq2seq.version import KEY, check_version, this_version
+from hyptrans.support.errors import UserError
 
 
 class Words(Protocol):
@@ -51,7 +52,7 @@ class EncoderDecoder(nn.Module):
         self.encoder: Any = self.encoder_type(encoder_parts, source, embedding)
         decoder_parts = parts(cfg, side_of(cfg, "decoder"))
         if cfg.share_all_embeddings:
-            check_shareable(source, target, encoder_parts.side, decoder_parts.side)
+            _check_shareable(source, target, encoder_parts.side, decoder_parts.side)
         else:
             embedding = decoder_parts.embedding(len(target), target.pad())
         self.decoder: Any = self.decoder_type(
@@ -81,7 +82,46 @@ class EncoderDecoder(nn.Module):
             # fairseq's moving averages omit the version
             state.setdefault(KEY, self.version)
         check_version(state)
-        check_shared(self, state)
+        _check_shared(self, state)
         loaded = super().load_state_dict(state, strict, *args, **options)
         self.version = this_version().to(self.version.device)
         return loaded
+
+
+def _check_shared(model: nn.Module, parameters: Mapping[str, Tensor]) -> None:
+    """Check that a checkpoint has one value for a parameter that the model has under several names.
+
+    torch would silently keep the value of the last name.
+
+    Raises:
+        UserError: two parameters that the model shares differ.
+    """
+    first: dict[int, str] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        other = first.setdefault(id(parameter), name)
+        one, two = parameters.get(other), parameters.get(name)
+        if one is None or two is None or one is two or one.shape != two.shape:
+            continue
+        if not torch.allclose(one, two, rtol=0, atol=0, equal_nan=True):
+            raise UserError(
+                f"its {other} and {name} differ, and this model has one table for both: leave "
+                "--share-all-embeddings and --share-decoder-input-output-embed as they were"
+            )
+
+
+def _check_shareable(source: Any, target: Any, encoder: Side, decoder: Side) -> None:
+    """Check that both sides can share one embedding.
+
+    Raises:
+        ValueError: their dictionaries or widths differ.
+    """
+    if source != target:
+        raise ValueError(
+            "--share-all-embeddings needs one dictionary for both languages: "
+            "prepare the data with --joined-dictionary"
+        )
+    if encoder.width != decoder.width:
+        raise ValueError(
+            "--share-all-embeddings needs --decoder-embed-dim to equal --encoder-embed-dim, "
+            f"got {decoder.width} and {encoder.width}"
+        )

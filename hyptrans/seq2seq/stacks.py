@@ -287,15 +287,13 @@ class Decoder(Layered):
         logits: Tensor = self.logits(states[-1], None if state is None else state.logits)
         return logits
 
-    def look(self, tokens: Tensor, memory: Tensor, memory_padding: Tensor) -> Tensor:
-        """Return the last layer's weights on the source, averaged over heads, ``[B, T, S]``."""
-        states = Decoder.forward(self, tokens, memory, memory_padding)
-        return self.look_last(tokens, states, memory, memory_padding)
-
-    def look_last(
+    def look(
         self, tokens: Tensor, states: list[Tensor], memory: Tensor, memory_padding: Tensor
     ) -> Tensor:
-        """Return what :meth:`look` does, from states that :meth:`forward` returned."""
+        """Return the last layer's weights on the source, averaged over heads, ``[B, T, S]``.
+
+        ``states`` are those that :meth:`forward` returned.
+        """
         padding = tokens.eq(self.padding_idx)
         weights: Tensor = self.layers[-1].look(states[-2], padding, memory, memory_padding)[1]
         return weights.mean(1)
