@@ -8,7 +8,6 @@ import pytest
 import torch
 from fairseq.data import indexed_dataset
 
-from hyptrans.geometry import lorentz
 from hyptrans.geometry.space import Space
 from hyptrans.inference.load import SHIPPED, read
 from hyptrans.inference.sharing import folder
@@ -146,16 +145,6 @@ def layer(number, stress, kind="lorentz"):
 )
 def test_summary_describes_each_side_in_one_sentence(layers, said):
     assert said in verdict(layers)
-
-
-def test_radii_in_the_table_are_distances_from_the_origin(made, capsys):
-    loaded = load(made / "hybonet.pt", made / "data")
-    encoder, _ = both_sides(*loaded, made / "data", subset="valid", sentences=5)
-    points = encoder.states[1]
-    origin = lorentz.origin(points.size(-1)).expand_as(points)
-    radius = float(lorentz.distance(points, origin).mean())
-    assert main(words_of(made, "hybonet")) == 0
-    assert f"| encoder 1 | lorentz, c = 1 | {radius:.3f} |" in capsys.readouterr().out
 
 
 def test_a_model_folder_needs_data_with_its_own_dictionaries(made, tmp_path, capsys):

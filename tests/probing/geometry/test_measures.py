@@ -2,7 +2,9 @@
 
 import itertools
 import math
+import re
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -189,12 +191,11 @@ class Reader:
         self.cut = cut
 
     def tokenize(self, text):
-        found, start = [], 0
-        for word in text.split(" "):
-            ends = [1, len(word)] if word in self.cut else [len(word)]
-            for before, end in zip([0, *ends], ends, strict=False):
-                found.append((9, (start + before, start + end)))
-            start += len(word) + 1
+        found = []
+        for word in re.finditer(r"\S+", text):
+            start, end = word.span()
+            inside = [start + 1] if word[0] in self.cut else []
+            found += [(9, span) for span in pairwise([start, *inside, end])]
         return found
 
 
