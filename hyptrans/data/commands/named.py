@@ -1,13 +1,17 @@
 """``hyptrans prepare iwslt14`` and ``wmt14``, by the steps of fairseq's shell scripts."""
 
 import argparse
+import gzip
+import os
 import shutil
 import sys
 import tarfile
 import urllib.request
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from http.client import HTTPException
 from pathlib import Path, PurePosixPath
 
 from tqdm import tqdm
@@ -92,7 +96,7 @@ class Named:
                 f"unknown language pair {args.source_lang}-{args.target_lang}: this data set has "
                 f"{source}-{target} and {target}-{source}"
             )
-        if args.raw.exists() and not args.raw.is_dir():
+        if os.path.lexists(args.raw) and not args.raw.is_dir():
             yield f"--raw {args.raw} is not a folder"
 
 
@@ -101,20 +105,25 @@ def fetch(urls: Sequence[str], folder: Path) -> None:
 
     Raises:
         UserError: an archive cannot be downloaded or unpacked.
+        OSError: the disk is full, for example.
     """
+    if not hasattr(tarfile, "data_filter"):
+        raise UserError(f"this Python is too old to unpack safely: unpack the archives to {folder}")
     partial = folder.with_name(f"{folder.name}.partial")
     for url in urls:
         archive = partial / PurePosixPath(url).name
-        try:
-            if not archive.exists():
+        instead = f"run again, or put the unpacked files into {folder}"
+        if not archive.exists():
+            try:
                 _download(url, archive)
+            except (OSError, HTTPException, EOFError) as error:
+                raise UserError(f"{url} cannot be downloaded ({error}): {instead}") from error
+        try:
             with tarfile.open(archive) as tar:
                 tar.extractall(partial, filter="data")
-        # a damaged archive also raises errors of zlib and tarfile, a lost connection http.client's
-        except Exception as error:
+        except (EOFError, tarfile.TarError, gzip.BadGzipFile, zlib.error) as error:
             raise UserError(
-                f"{url} cannot be downloaded and unpacked ({error}): delete {archive} and run "
-                f"again, or put the unpacked files into {folder}"
+                f"{archive} cannot be unpacked ({error}): delete it and {instead}"
             ) from error
     partial.rename(folder)
 

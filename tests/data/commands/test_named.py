@@ -13,6 +13,7 @@ import pytest
 
 from hyptrans.data.commands.named import IWSLT14
 from hyptrans.data.sources.files import xml_segments
+from hyptrans.support.files import whole_file
 from tests.data.conftest import encoded, error_of, make_sentences, manifest_of, write
 
 COUNTS = {
@@ -249,13 +250,16 @@ def test_archives_are_downloaded_into_a_new_folder(tmp_path, run, iwslt, site, m
     monkeypatch.setattr("hyptrans.data.commands.named.IWSLT14", found)
     raw, out = tmp_path / "new", tmp_path / "out"
     words = ("iwslt14", "--raw", raw, "--out", out, "--raw-text", *SMALL)
-    assert "de-en.tgz cannot be downloaded and unpacked (HTTP Error 404" in error_of(run(*words))
+    wrong = error_of(run(*words))
+    assert "de-en.tgz cannot be downloaded (HTTP Error 404: File not found): run again, or" in wrong
     archive = served / "de-en.tgz"
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(iwslt / "de-en", "de-en")
     whole = archive.read_bytes()
     archive.write_bytes(whole[: len(whole) // 2])
-    assert f"delete {raw}.partial/de-en.tgz and run again" in error_of(run(*words))
+    wrong = error_of(run(*words))
+    assert f"{raw}.partial/de-en.tgz cannot be unpacked (" in wrong
+    assert "): delete it and run again" in wrong
     assert not raw.exists()
     (tmp_path / "new.partial/de-en.tgz").unlink()
     with tarfile.open(archive, "w:gz") as tar:
@@ -268,3 +272,18 @@ def test_archives_are_downloaded_into_a_new_folder(tmp_path, run, iwslt, site, m
     for lang in ("de", "en"):
         path = f"raw/test.{lang}"
         assert (out / path).read_bytes() == (tmp_path / "same" / path).read_bytes()
+
+
+@pytest.mark.skipif(not hasattr(tarfile, "data_filter"), reason="Python before 3.11.4")
+def test_neither_a_second_download_nor_a_broken_link_is_written(tmp_path, run, site, monkeypatch):
+    served, address = site
+    (served / "de-en.tgz").touch()
+    found = replace(IWSLT14, urls=[f"{address}/de-en.tgz"])
+    monkeypatch.setattr("hyptrans.data.commands.named.IWSLT14", found)
+    raw = tmp_path / "new"
+    words = ("iwslt14", "--raw", raw, "--out", tmp_path / "out", "--raw-text", *SMALL)
+    with whole_file(tmp_path / "new.partial/de-en.tgz"):
+        wrong = error_of(run(*words))
+    assert wrong.endswith("de-en.tgz; wait for it or stop it"), wrong
+    raw.symlink_to(tmp_path / "nowhere")
+    assert f"--raw {raw} is not a folder" in error_of(run(*words))
