@@ -7,7 +7,8 @@ from starlette.requests import Request
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 PATIENCE = 20.0
-"""Seconds within which a new connection must send its first request, and a request its body."""
+"""Seconds that the head of a request may take from the connection or the last answer on, and then
+its body."""
 MOST_BYTES = 1 << 20
 """Most bytes of a request."""
 
@@ -17,10 +18,16 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.loop.call_later(PATIENCE, self._close_if_silent)
+        self.loop.call_later(PATIENCE, self._close_without_request_after, None)
 
-    def _close_if_silent(self) -> None:
-        if self.cycle is None:
+    def on_response_complete(self) -> None:
+        # uvicorn's own clock stops at the first byte
+        self.loop.call_later(PATIENCE, self._close_without_request_after, self.cycle)
+        super().on_response_complete()
+
+    def _close_without_request_after(self, last: object) -> None:
+        """Close the connection if its last request is still this one, or None."""
+        if self.cycle is last:
             self.transport.close()
 
 

@@ -152,3 +152,16 @@ def test_a_connection_whose_request_does_not_arrive_is_closed(model, monkeypatch
         assert found.endswith(answer)
         assert bool(found) == bool(answer)
         assert ask(port, "/health").status == 200
+
+
+def test_a_connection_whose_second_request_does_not_arrive_is_closed(model, monkeypatch):
+    monkeypatch.setattr(connection, "PATIENCE", 0.2)
+    request = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with running({"m": model}) as port, socket.create_connection(("127.0.0.1", port)) as client:
+        client.settimeout(10)
+        for _ in range(2):
+            client.sendall(request)
+            while not client.recv(4096).endswith(b'{"status":"ok","unanswered":0}'):
+                pass
+        client.sendall(request[:9])
+        assert client.recv(4096) == b""
