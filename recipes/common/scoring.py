@@ -6,6 +6,7 @@ import math
 import re
 import statistics
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ from hyptrans.support.extras import require
 from recipes.common.commands import NUMBER, UPDATE, VALID
 
 _PERPLEXITY = re.compile(rf"\| valid \| .*\| ppl {NUMBER}(?!\S)")
-_WALL = re.compile(r"\| train_inner \|.* wall=(\d+)")
+# a part of a training begins with a line of its settings
+_MOMENT = re.compile(
+    r"^(\S+ \S+) \| INFO \| (?:(fairseq_cli\.train \| \{)|train_inner |train |valid )", re.MULTILINE
+)
 # messages of hyptrans, fairseq and fairseq's loss scaling
 _DIVERGED = re.compile(r"gradients are nan|loss is probably exploding", re.IGNORECASE)
 METRICS = {"bleu": BLEU, "chrf": CHRF}
@@ -88,9 +92,17 @@ def course(log: Path) -> dict[str, Any]:
 
 
 def seconds(log: Path) -> int | None:
-    """Read the seconds that all parts of a training took, as fairseq counts them."""
-    found = _WALL.findall(log.read_text(encoding="utf-8"))
-    return int(found[-1]) if found else None
+    """Return how long all parts of a training took, by the times of the log's lines.
+
+    fairseq's own count (``wall``) is 0 after a restart.
+    """
+    last, total = None, 0.0
+    for stamp, begins in _MOMENT.findall(log.read_text(encoding="utf-8")):
+        moment = datetime.fromisoformat(stamp)
+        if last is not None and not begins:
+            total += (moment - last).total_seconds()
+        last = moment
+    return None if last is None else int(total)
 
 
 def perplexity(log: Path) -> float:

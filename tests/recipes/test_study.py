@@ -203,13 +203,29 @@ def test_width_plot_has_one_dot_for_each_seed_at_the_best_rate():
 
 def test_logs_in_several_parts_give_one_curve(tmp_path):
     log = tmp_path / "train.log"
-    inner = "| train_inner | epoch 001: 50 / 143 ppl=9.9, wps=5, ups={}, num_updates={}, wall={}\n"
-    valid = "| valid | epoch 001 | valid on 'valid' subset | loss 5 | ppl {} | num_updates {}\n"
-    parts = [inner.format(1.5, 50, 40), valid.format(30.5, 150), valid.format(20.5, 300)]
-    log.write_text("".join([*parts, inner.format(2.5, 200, 90), valid.format(20.1, 300)]))
+    start = "2026-11-28 {} | INFO | fairseq_cli.train | {{'_name': None}}\n"
+    inner = (
+        "2026-11-28 {} | INFO | train_inner | epoch 001: 50 / 143 ppl=9.9, wps=5, ups={}, "
+        "num_updates={}, wall=0\n"
+    )
+    valid = (
+        "2026-11-28 {} | INFO | valid | epoch 001 | valid on 'valid' subset | loss 5 | ppl {} "
+        "| num_updates {}\n"
+    )
+    parts = [
+        *(start.format("23:59:30"), inner.format("23:59:50", 1.5, 50)),
+        *(valid.format("23:59:55", 30.5, 150), valid.format("23:59:59", 20.5, 300)),
+    ]
+    parts = [line.replace("28 23", "27 23") for line in parts]
+    again = [
+        "2026-11-28 07:06:58 | INFO | fairseq.tasks.text_to_speech | Please install tensorboardX\n",
+        *(start.format("07:07:00"), inner.format("07:07:31", 2.5, 200)),
+        *(valid.format("07:08:00", 20.1, 300), "2026-11-28 07:08:01 | INFO | other\n"),
+    ]
+    log.write_text("".join([*parts, *again]))
     course = {"curve": [(150, 30.5), (300, 20.1)], "updates_per_second": 2.0}
     assert scoring.course(log) == course
-    assert scoring.seconds(log) == 90
+    assert scoring.seconds(log) == 29 + 60
 
 
 def test_a_result_recorded_by_another_process_is_not_added_again(tmp_path, monkeypatch):
