@@ -69,7 +69,10 @@ class Run:
         transformers.utils.logging.disable_progress_bar()
         transformers.set_seed(settings.seed)
         self.config = HyptransConfig.of(self.tokenizer, architecture, **options)
-        self.model = TrainedModel(self.config)
+        try:
+            self.model = TrainedModel(self.config)
+        except UserError as error:
+            raise UserError(f"--arch {architecture} cannot be used: {error}") from error
         self.model.label_smoothing = settings.label_smoothing
         if settings.precision == "float64":
             self.model.double()

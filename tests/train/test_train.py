@@ -226,6 +226,20 @@ def test_error_names_what_is_missing(given, sentence, tmp_path):
     assert "Traceback" not in done.stderr
 
 
+def test_options_that_an_architecture_lacks_are_refused_by_its_name(data, tmp_path):
+    out = tmp_path / "out"
+    done = run(["train", str(data), "--out", str(out), "--arch", "han_tiny", "--rotary-positions"])
+    assert done.returncode == 2
+    start, what = (
+        "error: --arch han_tiny cannot be used: ",
+        "rotary_positions needs softmax attention",
+    )
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert line.startswith(start), line
+    assert what in line
+    assert not out.exists()
+
+
 @pytest.mark.parametrize("module", ["transformers", "accelerate"])
 def test_error_names_a_missing_library_before_anything_is_written(module, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
