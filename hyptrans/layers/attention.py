@@ -110,7 +110,7 @@ class Attention(nn.Module, ABC):
         if self.rotary:
             if positions is None:
                 positions = torch.arange(x.size(1), device=x.device)
-            query, key = (rotate(one, positions, fixed=self.times) for one in (query, key))
+            query, key = rotate(query, key, positions, fixed=self.times)
         return query, key, value
 
     def query(self, x: Tensor) -> Tensor:

@@ -51,6 +51,9 @@ class Curvature(nn.Module):
         raw = float(self.raw)
         return max(max(raw, 0.0) + math.log1p(math.exp(-abs(raw))), LEAST_CURVATURE)
 
+    def extra_repr(self) -> str:
+        return f"c={self.start}, learned={self.raw is not None}"
+
 
 class Passage:
     """The change from the curvature of a block's input or memory to the block's own.

@@ -73,6 +73,9 @@ class MobiusLinear(nn.Module):
         z = products.linear(u.to(self.weight.dtype), self.weight)
         return z.view(*z.shape[:-1], *self.bias.shape)
 
+    def extra_repr(self) -> str:
+        return f"weight={tuple(self.weight.shape)}, c={self.c}"
+
 
 class TangentNorm(nn.Module):
     """Gain and shift of a LayerNorm of tangents, with a gain that starts at ``1 / sqrt(width)``.

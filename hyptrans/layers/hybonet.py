@@ -92,6 +92,9 @@ class LorentzResidual(nn.Module):
         timed = self.form != "space"
         return from_linear(z, log_scale, c=c, residual=r, residual_time=timed).flatten(-3)
 
+    def extra_repr(self) -> str:
+        return self.form
+
 
 class LorentzLinear(nn.Module):
     """Linear map between hyperboloids: a matrix product, then a point from its numbers.
@@ -171,6 +174,10 @@ class LorentzLinear(nn.Module):
             return made
         made = from_linear(z, self.log_scale, c=self.c)
         return made.flatten(-3) if self.split_heads is None else made
+
+    def extra_repr(self) -> str:
+        width = self.shape[1] * self.shape[2]
+        return f"{self.in_width}, {width}, c={self.c}, dropout={self.dropout}"
 
 
 def _check_widths(width: int, points: int, name: str) -> None:

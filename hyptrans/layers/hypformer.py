@@ -223,8 +223,9 @@ class HypformerPositions(nn.Module):
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
         c = self.curvature()
-        moves = torch.zeros_like(x[..., 1:])
-        if self.vectors is not None:
+        if self.vectors is None:
+            moves = torch.zeros_like(x[..., 1:])
+        else:
             moves = self.htc(self.vectors(positions))
         x = self.norm(x, moves, self.passage(), c=c)
         if not self.dropout or not self.training:

@@ -95,7 +95,9 @@ def position_vectors(
     return table
 
 
-def rotate(x: Tensor, positions: Tensor, *, fixed: int = 0) -> Tensor:
+def rotate(
+    query: Tensor, key: Tensor, positions: Tensor, *, fixed: int = 0
+) -> tuple[Tensor, Tensor]:
     """Rotate pairs of coordinates by angles that grow with the position (RoPE).
 
     Behind the first ``fixed`` coordinates, ``i`` and ``i + h`` are one of ``h`` pairs; at position
@@ -104,16 +106,20 @@ def rotate(x: Tensor, positions: Tensor, *, fixed: int = 0) -> Tensor:
     time, and the rotation of their space keeps them on the hyperboloid. If the number of
     coordinates to rotate is odd, the last one stays.
 
-    Shapes: x ``[..., T, d]``, positions ``[T]`` or, one for all, ``[1]`` -> ``[..., T, d]``.
+    Shapes: query and key ``[..., T, d]``, positions ``[T]`` or, one for all, ``[1]`` -> as query
+    and key.
     Source: Su et al. (2021), eq. 34, with other pairs; on the hyperboloid, HELM's HoPE (He et al.
     2025, arXiv 2505.24722).
     """
-    half = (x.size(-1) - fixed) // 2
-    numbers = at_least_float32(x)
-    places = torch.arange(half, dtype=numbers.dtype, device=x.device)
+    half, dtype = (query.size(-1) - fixed) // 2, at_least_float32(query).dtype
+    places = torch.arange(half, dtype=dtype, device=query.device)
     angles = positions[:, None] * ROTARY_BASE ** (-places / half)
     cos, sin = angles.cos(), angles.sin()
-    middle, last = fixed + half, fixed + 2 * half
-    one, other = numbers[..., fixed:middle], numbers[..., middle:last]
-    turned = [one * cos - other * sin, one * sin + other * cos]
-    return torch.cat([numbers[..., :fixed], *turned, numbers[..., last:]], dim=-1).to(x.dtype)
+
+    def turned(x: Tensor) -> Tensor:
+        numbers = at_least_float32(x)
+        before, one, other, last = numbers.tensor_split((fixed, fixed + half, fixed + 2 * half), -1)
+        pair = [one * cos - other * sin, one * sin + other * cos]
+        return torch.cat([before, *pair, last], dim=-1).to(x.dtype)
+
+    return turned(query), turned(key)

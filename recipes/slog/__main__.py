@@ -8,14 +8,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import partial
-from io import BytesIO
 from pathlib import Path
-from zipfile import BadZipFile, ZipFile
 
 import pandas as pd
 
-from hyptrans.support.errors import UserError, run_command
-from hyptrans.support.lines import decoded
+from hyptrans.data.sources.tatoeba import lines_in_zip
+from hyptrans.support.errors import run_command
 from recipes.cogs.__main__ import examples, first_of_each_kind, parsed
 from recipes.cogs.plan import (
     DEV,
@@ -60,24 +58,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def sets(data: Path) -> exact.Sets:
     """Read all sets, and the part of the generalization set that serves to choose rates."""
-    gen = generalization(data / ARCHIVE)
+    archive = data / ARCHIVE
+    gen = parsed(lines_in_zip(archive, MEMBER, PASSWORD), archive)
     found = {name: examples(data, stem) for name, stem in FILES.items()}
     return {**found, GEN: gen, DEV: first_of_each_kind(gen)}
-
-
-def generalization(archive: Path) -> list[exact.Example]:
-    """Read the generalization set from its encrypted archive, in memory.
-
-    Raises:
-        UserError: the archive is missing or damaged, or is not SLOG's.
-    """
-    try:
-        with ZipFile(archive) as packed:
-            file = BytesIO(packed.read(MEMBER, pwd=PASSWORD))
-    # a missing member is a KeyError, a wrong password a RuntimeError
-    except (OSError, BadZipFile, KeyError, RuntimeError) as error:
-        raise UserError(f"{archive} cannot be read: {error}; download SLOG again") from error
-    return parsed(decoded(file, f"{archive}, {MEMBER}"), archive)
 
 
 def trainings(lines: Results) -> list[Training]:

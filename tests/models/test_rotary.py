@@ -35,9 +35,11 @@ def turned(x, positions, fixed):
 def test_rotation_is_a_product_of_complex_numbers(width, fixed, rng):
     x = torch.randn(2, 3, 50, width, generator=rng, dtype=torch.float64)
     at = torch.arange(900, 950)
-    wanted = turned(x.numpy(), at.numpy(), fixed)
-    np.testing.assert_allclose(rotate(x, at, fixed=fixed).numpy(), wanted, atol=1e-12)
-    rounded = rotate(x.bfloat16(), at, fixed=fixed)
+    y = x.flip(0)
+    for found, own in zip(rotate(x, y, at, fixed=fixed), (x, y), strict=True):
+        wanted = turned(own.numpy(), at.numpy(), fixed)
+        np.testing.assert_allclose(found.numpy(), wanted, atol=1e-12)
+    _, rounded = rotate(x.bfloat16(), y.bfloat16(), at, fixed=fixed)
     assert rounded.dtype == torch.bfloat16
     torch.testing.assert_close(rounded.double(), torch.from_numpy(wanted), rtol=0, atol=0.05)
 
@@ -45,12 +47,17 @@ def test_rotation_is_a_product_of_complex_numbers(width, fixed, rng):
 def test_rotated_points_stay_on_the_hyperboloid_and_keep_relative_products(rng):
     x, y = lorentz.lift(torch.randn(2, 30, 8, generator=rng, dtype=torch.float64), c=0.5)
     at = torch.arange(30)
-    q = rotate(x, at, fixed=1)
+    q, _ = rotate(x, y, at, fixed=1)
     torch.testing.assert_close(lorentz.inner(q, q), torch.full((30,), -2.0, dtype=q.dtype))
     assert torch.equal(q[:, 0], x[:, 0])
     assert not torch.allclose(q[1:], x[1:])
-    later = lorentz.inner(rotate(x, at + 777, fixed=1), rotate(y.flip(0), at + 770, fixed=1))
-    wanted = lorentz.inner(rotate(x, at + 7, fixed=1), rotate(y.flip(0), at, fixed=1))
+
+    def product(later):
+        return lorentz.inner(
+            rotate(x, x, at + later + 7, fixed=1)[0], rotate(y, y.flip(0), at + later, fixed=1)[1]
+        )
+
+    later, wanted = product(770), product(0)
     torch.testing.assert_close(later, wanted)
 
 

@@ -23,9 +23,12 @@ from hyptrans.data.sources.files import locate, parallel_files
 from hyptrans.data.stages import Plan
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import whole_file
+from hyptrans.support.lines import most_by_ratio
 
 _TIMEOUT = 60.0
 """Seconds without an answer after which a download fails."""
+_MOST_MEMBERS = 10_000
+"""Most members of an archive; those of the data sets have a few hundred."""
 
 
 @dataclass(frozen=True)
@@ -119,13 +122,23 @@ def fetch(urls: Sequence[str], folder: Path) -> None:
             except (OSError, HTTPException, EOFError) as error:
                 raise UserError(f"{url} cannot be downloaded ({error}): {instead}") from error
         try:
-            with tarfile.open(archive) as tar:
-                tar.extractall(partial, filter="data")
+            _unpack(archive, partial)
         except (EOFError, tarfile.TarError, gzip.BadGzipFile, zlib.error) as error:
             raise UserError(
                 f"{archive} cannot be unpacked ({error}): delete it and {instead}"
             ) from error
     partial.rename(folder)
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    """Unpack an archive, unless it grows suspiciously much or has too many members."""
+    most = most_by_ratio(archive.stat().st_size)
+    with tarfile.open(archive) as tar:
+        for number, member in enumerate(tar):
+            most -= abs(member.size)
+            if most < 0 or number == _MOST_MEMBERS:
+                raise tarfile.TarError("it unpacks to suspiciously many bytes or files")
+            tar.extract(member, folder, filter="data")
 
 
 def _download(url: str, path: Path) -> None:

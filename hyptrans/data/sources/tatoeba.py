@@ -26,29 +26,35 @@ def read_table(path: Path, member: str = "deu.txt") -> Iterator[Pair]:
             by another method, or a line has fewer than two columns.
     """
     zipped = path.is_file() and zipfile.is_zipfile(path)
-    for number, line in enumerate(_lines(path, member) if zipped else read_lines(path), start=1):
+    lines = lines_in_zip(path, member) if zipped else read_lines(path)
+    for number, line in enumerate(lines, start=1):
         columns = line.split("\t")
         if len(columns) < 2:
             raise UserError(f"{path}, line {number} has no tab between two sentences")
         yield columns[0], columns[1]
 
 
-def _lines(path: Path, member: str) -> Iterator[str]:
-    """Yield the lines of an archive's member, which no false size makes large in memory."""
+def lines_in_zip(path: Path, member: str, password: bytes | None = None) -> Iterator[str]:
+    """Yield the lines of an archive's member, which no false size makes large in memory.
+
+    Raises:
+        UserError: as for :func:`read_table`.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             found, packed = archive.getinfo(member), path.stat().st_size
             most = most_by_ratio(packed)
             if found.compress_type not in _METHODS or found.file_size > most:
                 raise ValueError("it is packed by another method, or suspiciously large unpacked")
-            with archive.open(found) as opened:
+            with archive.open(found, pwd=password) as opened:
                 yield from decoded(opened, path, most=most, lines=most_lines(packed))
     except UserError:
         raise
     # zipfile raises many kinds of errors for damaged, encrypted or unknown content
     except Exception as error:
         raise UserError(
-            f"{path} has no {member} that can be read ({error}); unpack it and name the text"
+            f"{path} has no {member} that can be read ({error}); unpack it and name the text, "
+            "or download it again"
         ) from error
 
 

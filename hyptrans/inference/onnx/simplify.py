@@ -80,6 +80,16 @@ def _size(value: ir.Value) -> int:
     return size if isinstance(size, int) else 0
 
 
+def _same(one: Any, other: Any) -> bool:
+    """Return whether two sizes are known to be equal: unknown ones compare equal, too."""
+    return one == other and (isinstance(one, int) or one.value is not None)
+
+
+def _same_sizes(one: Any, other: Any) -> bool:
+    """Return whether the sizes of two shapes, or of parts of shapes, are known to be equal."""
+    return len(one) == len(other) and all(map(_same, one, other))
+
+
 def _taken(x: ir.Value, start: Any, end: Any, axes: Any, steps: Any) -> range | None:
     """Return the part of the last dimension that a slice takes; None if it slices another one."""
     first, last = _numbers(start), _numbers(end)
@@ -185,11 +195,11 @@ class _KnownShape(RewriteRuleClassBase):
             return False
         before = [*x.shape, *[None] * len(out.shape)]
         pairs = zip(out.shape, before, strict=False)
-        self.sizes = [a if isinstance(a, int) else 0 if a == b else -1 for a, b in pairs]
+        self.sizes = [a if isinstance(a, int) else 0 if _same(a, b) else -1 for a, b in pairs]
         return self.sizes.count(-1) < 2
 
     def rewrite(self, op: Any, x: Any, out: Any, **_: Any) -> Any:
-        if x.shape == out.shape:
+        if _same_sizes(x.shape, out.shape):
             return op.Identity(x)
         return op.Reshape(x, op.Constant(value_ints=self.sizes))
 
@@ -215,7 +225,8 @@ class _Map(RewriteRuleClassBase):
         return op.Reshape(made, shape, _outputs=["out"])
 
     def check(self, context: Any, x: Any, out: Any, **_: Any) -> bool:
-        return x.shape is not None and out.shape is not None and x.shape[:-1] == out.shape[:-1]
+        known = x.shape is not None and out.shape is not None
+        return known and _same_sizes(x.shape[:-1], out.shape[:-1])
 
     def rewrite(self, op: Any, x: Any, weight: Any, bias: Any, **_: Any) -> Any:
         return op.Add(op.MatMul(x, weight), bias)

@@ -266,6 +266,13 @@ def test_archives_are_downloaded_into_a_new_folder(tmp_path, run, iwslt, site, m
         tar.add(iwslt / "de-en", "../outside")
     assert "outside the destination" in error_of(run(*words))
     (tmp_path / "new.partial/de-en.tgz").unlink()
+    (tmp_path / "zeros").write_bytes(bytes(20 << 20))
+    for files in (["zeros"], ["de-en"] * 10_001):
+        with tarfile.open(archive, "w:gz") as tar:
+            for name in files:
+                tar.add(tmp_path / name, recursive=False)
+        assert "it unpacks to suspiciously many bytes or files" in error_of(run(*words))
+        (tmp_path / "new.partial/de-en.tgz").unlink()
     archive.write_bytes(whole)
     assert run(*words)[0] == 0
     made(run, "iwslt14", iwslt, tmp_path / "same", "--raw-text")
