@@ -12,11 +12,13 @@ from hashlib import sha256
 
 import onnx
 import pytest
+from onnxscript import ir
 
 import hyptrans
 from hyptrans.commands.cli import main
 from hyptrans.inference.load import shipped
 from hyptrans.inference.onnx import export as onnx_export
+from hyptrans.inference.onnx import simplify
 from tests.inference.conftest import POSITIONS, export
 from tests.probing.helpers.model import make_checkpoint
 from tests.serve.conftest import ask, typed
@@ -215,6 +217,14 @@ def test_graph_does_not_slice_points(graphs_of):
     assert kinds["Shape"] <= 3
     assert "Gemm" not in kinds
     assert kinds["Sqrt"] == kinds["ReduceSumSquare"]
+
+
+def test_unknown_sizes_do_not_count_as_equal():
+    unknown, known = ir.Shape([None, 3]), ir.Shape(["n", 3])
+    assert unknown == ir.Shape([None, 3])
+    assert not simplify._same_sizes(unknown, ir.Shape([None, 3]))
+    assert simplify._same_sizes(known, ir.Shape(["n", 3]))
+    assert not simplify._same_sizes(known, ir.Shape(["n", 4]))
 
 
 def test_graphs_contain_no_local_paths(graphs_of):
