@@ -20,6 +20,7 @@ from hyptrans.geometry import lorentz
 from hyptrans.inference.architecture import outline
 from hyptrans.inference.contents import AVERAGED
 from hyptrans.inference.dictionary import Size
+from hyptrans.models.euclidean import UNSET
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import whole_file
 from hyptrans.support.progress import bar
@@ -74,7 +75,7 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
             # the scale of a sum of points is free
             c, total = curvatures.get(name), sums[name]
             mean = total / len(paths) if c is None else lorentz.normalize(total, c=c)
-            if not mean.isfinite().all():
+            if not mean.isfinite().all() and not name.endswith(UNSET):
                 raise UserError(f"{name} is not finite in all of these checkpoints: take others")
             # a shared table has several names, and stays one tensor
             parameters[name] = shared.setdefault((one.data_ptr(), one.shape), mean.to(one.dtype))

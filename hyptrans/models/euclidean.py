@@ -144,8 +144,10 @@ NAMES = (
 """Patterns in fairseq's parameter names and their replacements, applied in this order."""
 _JOINED = {"self_attn.q_proj": "qkv", "encoder_attn.k_proj": "kv"}
 """The first of several maps that are one map here, with the letters of all the joined maps."""
+UNSET = "_float_tensor"
+"""A number in fairseq's files that fairseq never sets: what the memory held, perhaps NaN."""
 _LEFT_OUT = re.compile(
-    r"(encoder|decoder)\.(version|embed_positions\.(weights|_float_tensor))|"
+    rf"(encoder|decoder)\.(version|embed_positions\.(weights|{UNSET}))|"
     r"encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)|"
     r".*\.(self_attn\.[kv]|encoder_attn\.v)_proj\.(weight|bias)"
 )

@@ -9,6 +9,7 @@ import torch
 import hyptrans
 from hyptrans.fairseq import checkpoint
 from hyptrans.inference.sharing import folder
+from hyptrans.models.euclidean import UNSET
 from tests.probing.helpers.model import make_checkpoint, prepared_folder, sentences
 
 ARCHS = ("hybonet", "han", "hypformer", "hvt", "transformer")
@@ -59,8 +60,7 @@ def export(path, out, precision="full", **options):
 def same_states(one, other):
     """Return whether two models have equal parameters."""
     first, second = one.model.state_dict(), other.model.state_dict()
-    # a number of fairseq's that is never set
-    names = [name for name in first if not name.endswith("_float_tensor")]
+    names = [name for name in first if not name.endswith(UNSET)]
     return first.keys() == second.keys() and all(torch.equal(first[n], second[n]) for n in names)
 
 

@@ -9,6 +9,7 @@ from fairseq import checkpoint_utils
 
 from hyptrans.fairseq import average
 from hyptrans.geometry import lorentz
+from hyptrans.models.euclidean import UNSET
 from hyptrans.support.errors import UserError
 from tests.inference.conftest import load
 
@@ -24,8 +25,8 @@ def moved(path, out, *, seed, updates=3):
     state = torch.load(path, weights_only=True)
     rng = torch.Generator().manual_seed(seed)
     for name, tensor in state["model"].items():
-        if name.endswith("_float_tensor"):
-            tensor.fill_(seed)  # fairseq leaves in it what the memory held
+        if name.endswith(UNSET):
+            tensor.fill_(seed)
         elif tensor.is_floating_point():
             tensor += 0.3 * torch.randn(tensor.shape, generator=rng)
             if name in POINTS and "'manifold'" in str(state["cfg"]["model"]):
@@ -54,6 +55,17 @@ def test_average_refuses_checkpoints_that_are_not_finite(make, tmp_path):
     wanted = r"encoder\.layers\.0\.fc1\.bias is not finite in all of these checkpoints"
     with pytest.raises(UserError, match=wanted):
         average.average(paths)
+
+
+def test_average_takes_any_value_of_the_number_that_fairseq_never_sets(make, tmp_path):
+    paths = several(make("transformer"), tmp_path / "run")
+    state = torch.load(paths[1], weights_only=True)
+    unset = [name for name in state["model"] if name.endswith(UNSET)]
+    for name in unset:
+        state["model"][name].fill_(math.nan)
+    torch.save(state, paths[1])
+    found = average.average(paths)["model"]
+    assert unset and all(found[name].isnan().all() for name in unset)
 
 
 @pytest.mark.parametrize("arch", ["hybonet", "hypformer", "hvt", "transformer"])
