@@ -3,6 +3,9 @@
 In float32 exponentials and logarithms are series and quotients, with a choice between two formulas:
 a loop that calls the C library stays scalar. In float64 they call the C library. Gradients of
 kernels are written by hand.
+
+A loop over a row either stores numbers or sums them. The compiler would make two versions of a loop
+that does both, and choose one by where the matrices lie: the digits of a sum would change with it.
 """
 
 import math

@@ -135,8 +135,8 @@ def linear_forward(block: int, pointer: Any) -> None:
             if residual.shape[0]:
                 time += job.scalars[3] * residual[n, 0]
                 for j in range(1, d):
-                    out[n, j] = z[n, j] + residual[n, j]
-                    squared += out[n, j] * out[n, j]
+                    value = z[n, j] + residual[n, j]
+                    squared += value * value
             else:
                 for j in range(1, d):
                     squared += z[n, j] * z[n, j]
@@ -151,7 +151,7 @@ def linear_forward(block: int, pointer: Any) -> None:
             n, space_scale = start + k, scales[k]
             if residual.shape[0]:
                 for j in range(d):
-                    out[n, j] *= space_scale
+                    out[n, j] = (z[n, j] + residual[n, j]) * space_scale
             else:
                 for j in range(d):
                     out[n, j] = z[n, j] * space_scale
@@ -312,12 +312,12 @@ def normalize_backward(block: int, pointer: Any) -> None:
         for k in range(tile):
             n, squared, along = start + k, zero, zero
             inverse = one / v[n, 0]
+            # stored for use below: free to reorder, a compiler would square the inverse there
             for j in range(1, d):
-                slope = v[n, j] * inverse
-                # stored for use below: free to reorder, a compiler would square the inverse there
-                grad_v[n, j] = slope
-                squared += slope * slope
-                along += slope * grad[n, j]
+                grad_v[n, j] = v[n, j] * inverse
+            for j in range(1, d):
+                squared += grad_v[n, j] * grad_v[n, j]
+                along += grad_v[n, j] * grad[n, j]
             squares[k], alongs[k], inverses[k], grad_times[k] = squared, along, inverse, grad[n, 0]
         by_inverse_c = zero
         for k in range(tile):

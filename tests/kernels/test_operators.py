@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import threading
+from functools import partial
 
 import numba
 import numpy as np
@@ -12,7 +13,16 @@ import pytest
 import torch
 
 from hyptrans.geometry import poincare
-from hyptrans.kernels import backend, cpu, cuda, dropout
+from hyptrans.kernels import (
+    backend,
+    cpu,
+    cuda,
+    dropout,
+    linear_attention,
+    lorentz,
+    poincare_residual,
+)
+from hyptrans.kernels import poincare as poincare_kernels
 from hyptrans.kernels.lorentz import from_linear, linear_forward, normalize
 from hyptrans.kernels.poincare import add_tangents
 from hyptrans.kernels.poincare_residual import norm_residual
@@ -22,6 +32,32 @@ from tests.kernels.contract import KernelContract
 
 class TestNumba(KernelContract):
     kernels = "numba"
+
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+    @pytest.mark.parametrize("name", CASES)
+    def test_no_digit_depends_on_where_the_matrices_lie(self, name, dtype, monkeypatch):
+        for rows, width in [(3, 6), (2, 9), (40, 16), (5, 33), (70, 64)]:
+            case = CASES[name](Draw(dtype, shape=(rows,), width=width))
+            found = []
+            for order, gap in [(1, 8192), (1, 0), (-1, 0), (1, 64), (-1, 64), (1, 512)]:
+                placed = partial(run_in_one_piece, order, gap)
+                for module in (lorentz, poincare_kernels, poincare_residual, linear_attention):
+                    monkeypatch.setattr(module, "run", placed)
+                found.append(results_of(case, self.kernels, monkeypatch))
+            for other in found[1:]:
+                assert all(map(torch.equal, found[0], other))
+
+
+def run_in_one_piece(order, gap, kernel, matrices, *numbers, **options):
+    """Let a kernel compute with its matrices one behind the other, ``gap`` bytes apart."""
+    given = [x for x in matrices if x is not None][::order]
+    step = gap // given[0].element_size()
+    piece = given[0].new_zeros(sum(x.numel() + step for x in given))
+    parts = piece.split([size for x in given for size in (x.numel(), step)])[::2]
+    placed = {id(x): part.view(x.shape).copy_(x) for x, part in zip(given, parts, strict=True)}
+    backend.run(kernel, [x if x is None else placed[id(x)] for x in matrices], *numbers, **options)
+    for x in given:
+        x.copy_(placed[id(x)])
 
 
 def test_half_precision_gives_float32_points(rng):
