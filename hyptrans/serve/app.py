@@ -1,9 +1,10 @@
 """The server's answer to each request; an error is ``{"error": sentence}``."""
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -17,20 +18,12 @@ from starlette.staticfiles import StaticFiles
 from hyptrans.inference.options import BEAM, LENPEN, MOST_LENPEN
 from hyptrans.inference.sentences import check_at_least_one, check_bounded
 from hyptrans.serve.connection import body_of
-from hyptrans.serve.line import Line
+from hyptrans.serve.line import Kind, Line
 from hyptrans.support.errors import UserError
 
 FIELDS = ("texts", "model", "beam", "n_best", "length_penalty")
 MOST_BEAM = 20
-
-
-class _Kind(NamedTuple):
-    """The settings that texts must share to go through a model together."""
-
-    path: str
-    model: str
-    beam: int
-    length_penalty: float
+_OFFERED = "this server offers POST /translate, GET /models, GET /health and its page at /"
 
 
 class Service:
@@ -75,7 +68,12 @@ class Service:
             lifespan=self._line.working,
         )
 
-    def _run(self, kind: _Kind, texts: list[str]) -> list[Any]:
+    @property
+    def busy(self) -> bool:
+        """Whether a model works on a batch."""
+        return self._line.busy
+
+    def _run(self, kind: Kind, texts: list[str]) -> list[Any]:
         model = self._models[kind.model]
         options = {"beam": kind.beam, "length_penalty": kind.length_penalty, "progress": False}
         if kind.path == "/look" and self._look is not None:
@@ -91,12 +89,15 @@ class Service:
         texts, (beam, n, penalty) = self._texts(name, fields.get("texts")), _options(fields)
         looks = request.url.path == "/look"
         if looks and len(texts) != 1:
-            raise HTTPException(400, "texts must be one text where /look is asked")
+            raise HTTPException(400, "/look takes exactly one text")
         if self._line.unanswered + len(texts) > self._most:
-            sentence = f"at most {self._most:,} texts may wait and others came first: try later"
+            sentence = f"the queue is full ({self._most:,} texts): try again later"
             raise HTTPException(429, sentence, {"Retry-After": "1"})
-        kind = _Kind(request.url.path, name, beam, penalty)
-        found = await self._line.ask(kind, texts)
+        kind = Kind(request.url.path, name, beam, penalty)
+        try:
+            found = await self._line.ask(kind, texts)
+        except asyncio.CancelledError as error:
+            raise HTTPException(503, "the server is stopping: try again later") from error
         results = found if looks else [row[:n] for row in found]
         return JSONResponse({"model": name, "results": results})
 
@@ -105,13 +106,13 @@ class Service:
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise HTTPException(400, "texts must be a string or a list of strings")
         if len(texts) > self._most:
-            raise HTTPException(413, f"texts has {len(texts):,} texts, send at most {self._most:,}")
+            raise HTTPException(413, f"the request has {len(texts):,} texts: send at most {self._most:,}")
         for i, text in enumerate(texts):
             if len(text) > self._longest:
                 most = f"at most {self._longest:,} are taken: split it"
                 raise HTTPException(413, f"texts[{i}] has {len(text):,} characters, {most}")
             if any("\ud800" <= letter <= "\udfff" for letter in text):
-                raise HTTPException(400, f"texts[{i}] has half of a character: send UTF-8")
+                raise HTTPException(400, f"texts[{i}] contains an unpaired surrogate: send UTF-8")
         for i, tokens in self._models[name].too_long(texts).items():
             most = f"{name} takes {self._models[name].max_tokens:,}: split it"
             raise HTTPException(413, f"texts[{i}] has {tokens:,} tokens, {most}")
@@ -151,19 +152,20 @@ def _options(fields: Mapping[str, Any]) -> tuple[int, int, float]:
     beam, n = fields.get("beam", BEAM), fields.get("n_best", 1)
     penalty = fields.get("length_penalty", LENPEN)
     try:
-        check_at_least_one(beam=beam, n_best=n)
+        for name, value, most in (("beam", beam, MOST_BEAM), ("n_best", n, beam)):
+            if isinstance(value, int) and value > most:
+                raise UserError(f"{name} must be at most {most}, got {value}")
+            check_at_least_one(**{name: value})
         check_bounded(-MOST_LENPEN, MOST_LENPEN, length_penalty=penalty)
     except (TypeError, UserError) as error:
         raise HTTPException(400, str(error)) from error
-    for name, value, most in (("beam", beam, MOST_BEAM), ("n_best", n, beam)):
-        if value > most:
-            raise HTTPException(400, f"{name} must be at most {most}, got {value}")
     return beam, n, float(penalty)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+    sentence = _OFFERED if error.status_code in (404, 405) else error.detail
+    return JSONResponse({"error": sentence}, error.status_code, error.headers)
 
 
 async def _failed(request: Request, error: Exception) -> Response:

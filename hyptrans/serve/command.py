@@ -1,6 +1,7 @@
 """``hyptrans serve``: offer models over HTTP until a signal stops it."""
 
 import argparse
+import os
 import pkgutil
 import signal
 import socket
@@ -29,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add = parser.add_argument
     add("models", nargs="+", metavar="MODEL", help=MODEL_HELP)
-    about = "address to listen on; 0.0.0.0 lets other machines in (default: %(default)s)"
+    about = "IPv4 address to listen on; 0.0.0.0 lets other machines in (default: %(default)s)"
     add("--host", default=_HERE[0], metavar="ADDRESS", help=about)
     about = "port to listen on; 0 picks a free one (default: %(default)s)"
     add("--port", type=int, default=8000, metavar="N", help=about)
@@ -64,9 +65,9 @@ def main(args: argparse.Namespace) -> None:
     except OSError as error:
         where = f"--host {args.host} --port {args.port}"
         raise UserError(f"{where} cannot be used ({error}): name another") from error
-    app = Service(models, args.max_characters, args.max_waiting, look)
+    service = Service(models, args.max_characters, args.max_waiting, look)
     config = uvicorn.Config(
-        app.app(_HERE if args.host in _HERE else ["*"]),
+        service.app(_HERE if args.host in _HERE else ["*"]),
         http=Connection,
         log_level="warning",
         access_log=False,
@@ -79,4 +80,8 @@ def main(args: argparse.Namespace) -> None:
     sys.stdout.flush()
     # uvicorn answers the requests that have arrived and then raises the signal again
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-    uvicorn.Server(config).run(sockets=[listening])
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    finally:
+        if service.busy:  # a batch outlived the grace, and Python would wait for its thread
+            os._exit(0)

@@ -1,17 +1,31 @@
 """A queue of requests; one thread runs requests of equal kind through the model together."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-_AT_ONCE = 200
-"""Most texts of a batch, unless a single request has more; a limit shortens later ones' wait."""
+_HYPOTHESES = 1000
+"""Most texts times beam of a batch, which bounds its memory and how long others wait for it."""
+
+
+class Kind(NamedTuple):
+    """The settings that texts must share to go through a model together."""
+
+    path: str
+    model: str
+    beam: int
+    length_penalty: float
+
+    @property
+    def most(self) -> int:
+        """Return the most texts of a batch."""
+        return max(1, _HYPOTHESES // self.beam)
 
 
 class _Job(NamedTuple):
-    kind: Hashable
+    kind: Kind
     texts: list[str]
     answer: "asyncio.Future[list[Any]]"
 
@@ -24,38 +38,49 @@ class Line:
 
     Attributes:
         unanswered: number of texts that wait or that the thread works on.
+        busy: whether the thread works on a batch; nothing can interrupt it.
     """
 
-    def __init__(self, run: Callable[[Any, list[str]], list[Any]]) -> None:
-        self._run, self.unanswered = run, 0
+    def __init__(self, run: Callable[[Kind, list[str]], list[Any]]) -> None:
+        self._run, self.unanswered, self.busy = run, 0, False
         self._waiting: list[_Job] = []
         self._news = asyncio.Event()
 
-    async def ask(self, kind: Hashable, texts: list[str]) -> list[Any]:
-        """Return an answer for each text, in order; texts of equal kinds share batches."""
-        job = _Job(kind, texts, asyncio.get_running_loop().create_future())
-        self._waiting.append(job)
-        self._news.set()
+    async def ask(self, kind: Kind, texts: list[str]) -> list[Any]:
+        """Return an answer for each text, in order; texts of equal kinds share batches.
+
+        Many texts go through the model in several batches, between those of other requests.
+        """
         self.unanswered += len(texts)
+        found, left = list[Any](), texts
         try:
-            return await job.answer
-        finally:
-            self.unanswered -= len(texts)
+            while left:
+                part, left = left[: kind.most], left[kind.most :]
+                job = _Job(kind, part, asyncio.get_running_loop().create_future())
+                self._waiting.append(job)
+                self._news.set()
+                found += await job.answer
+                self.unanswered -= len(part)
+        except BaseException:
+            self.unanswered -= len(texts) - len(found)
+            raise
+        return found
 
     @asynccontextmanager
     async def working(self, _app: object) -> AsyncIterator[None]:
         """Keep the thread working while this context is open."""
-        with ThreadPoolExecutor(1) as thread:
-            task = asyncio.create_task(self._work(thread))
-            yield
-            task.cancel()
+        thread = ThreadPoolExecutor(1)
+        task = asyncio.create_task(self._work(thread))
+        yield
+        task.cancel()
+        thread.shutdown(wait=False, cancel_futures=True)
 
     async def _work(self, thread: ThreadPoolExecutor) -> None:
         while await self._news.wait():
             (first, *others), rest = self._waiting, list[_Job]()
             jobs, size = [first], len(first.texts)
             for job in others:
-                joins = job.kind == first.kind and size + len(job.texts) <= _AT_ONCE
+                joins = job.kind == first.kind and size + len(job.texts) <= first.kind.most
                 (jobs if joins else rest).append(job)
                 size += joins * len(job.texts)
             self._waiting = rest
@@ -67,10 +92,17 @@ class Line:
         texts = [text for job in jobs for text in job.texts]
         run = asyncio.get_running_loop().run_in_executor
         try:
-            found = iter(await run(thread, self._run, jobs[0].kind, texts))
+            found = iter(await run(thread, self._batch, jobs[0].kind, texts))
         except Exception as error:
             for job in jobs:
                 job.answer.set_exception(error)
         else:
             for job in jobs:
                 job.answer.set_result([next(found) for _ in job.texts])
+
+    def _batch(self, kind: Kind, texts: list[str]) -> list[Any]:
+        self.busy = True
+        try:
+            return self._run(kind, texts)
+        finally:
+            self.busy = False

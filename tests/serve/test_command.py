@@ -53,6 +53,27 @@ def test_a_signal_stops_the_server_after_pending_answers(number):
             ask(port, "/health")
 
 
+HURRIED = (
+    "import sys; from hyptrans.commands.cli import main; from hyptrans.serve import command; "
+    "command._GRACE = 1; sys.exit(main())"
+)
+
+
+def test_the_server_ends_although_a_batch_takes_longer_than_the_grace():
+    texts = [" ".join(["word"] * 390)] * 40
+    start = (sys.executable, "-c", HURRIED)
+    with typed("tatoeba-en-de", start=start) as (process, port), ThreadPoolExecutor(1) as pool:
+        found = pool.submit(ask, port, "/translate", {"texts": texts, "beam": 20})
+        until = time.monotonic() + 30
+        while ask(port, "/health").content["unanswered"] < 40:
+            assert time.monotonic() < until
+        process.send_signal(signal.SIGTERM)
+        sentence = "the server is stopping: try again later"
+        assert (found.result().status, found.result().content) == (503, {"error": sentence})
+        assert process.wait(20) == 0
+        assert "Traceback" not in process.stderr.read()
+
+
 def test_error_for_a_missing_extra_says_how_to_install_it(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert main(["serve", "tatoeba-en-de"]) == 2

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from hyptrans.inference.results import Hypothesis
+from hyptrans.serve import line
 from tests.serve.conftest import ask, running
 
 
@@ -83,13 +84,22 @@ def test_texts_with_different_options_or_models_are_batched_apart(gated, ahead, 
     assert gated.options == [(5, 1.0), (5, 1.0), own, (7, 1.0)]
 
 
+def test_many_texts_go_in_several_batches_between_those_of_others(gated, ahead, monkeypatch):
+    monkeypatch.setattr(line, "_HYPOTHESES", 21)
+    first = ahead("first")
+    many, other = ahead(*"abcdef"), ahead("other", beam=7)
+    gated.gate.set()
+    assert [texts_of(one) for one in (first, many, other)] == [["first"], [*"abcdef"], ["other"]]
+    assert gated.batches == [["first"], [*"abcd"], ["other"], [*"ef"]]
+
+
 def test_a_full_queue_refuses_texts_until_others_are_answered(gated, port, ahead):
     found = [ahead("a"), ahead(*"b" * 18)]
     refused = ask(port, "/translate", {"texts": ["c", "d"]})
     assert refused.status == 429
     assert refused.headers["Retry-After"] == "1"
     assert refused.content == {
-        "error": "at most 20 texts may wait and others came first: try later"
+        "error": "the queue is full (20 texts): try again later"
     }
     found.append(ahead("c"))
     gated.gate.set()

@@ -59,6 +59,7 @@ FIELDS = "texts, model, beam, n_best, length_penalty"
         ({"texts": "a", "beam": True}, 400, "beam must be a whole number, got bool"),
         ({"texts": "a", "beam": 0}, 400, "beam must be at least 1, got 0"),
         ({"texts": "a", "beam": 21}, 400, "beam must be at most 20, got 21"),
+        ({"texts": "a", "beam": 10**25}, 400, f"beam must be at most 20, got {10**25}"),
         ({"texts": "a", "n_best": 6}, 400, "n_best must be at most 5, got 6"),
         ({"texts": "a", "n_best": None}, 400, "n_best must be a whole number, got NoneType"),
         (
@@ -71,22 +72,30 @@ FIELDS = "texts, model, beam, n_best, length_penalty"
             400,
             "length_penalty must be from -10 to 10, got nan",
         ),
-        ({"texts": ["a", "\ud800"]}, 400, "texts[1] has half of a character: send UTF-8"),
+        ({"texts": ["a", "\ud800"]}, 400, "texts[1] contains an unpaired surrogate: send UTF-8"),
         (
             {"texts": ["a", "b" * 201]},
             413,
             "texts[1] has 201 characters, at most 200 are taken: split it",
         ),
-        ({"texts": []}, 400, "texts must be one text where /look is asked"),
-        ({"texts": ["a", "b"]}, 400, "texts must be one text where /look is asked"),
-        ({"texts": ["a"] * 21}, 413, "texts has 21 texts, send at most 20"),
+        ({"texts": []}, 400, "/look takes exactly one text"),
+        ({"texts": ["a", "b"]}, 400, "/look takes exactly one text"),
+        ({"texts": ["a"] * 21}, 413, "the request has 21 texts: send at most 20"),
         ('"' + "a" * (1 << 20), 413, "a request has at most 1,048,576 bytes: send fewer texts"),
     ],
 )
 def test_invalid_requests_get_one_sentence_errors(port, body, status, sentence):
-    looks = sentence.startswith("texts must be one text")
+    looks = sentence.startswith("/look")
     found = ask(port, "/look" if looks else "/translate", body)
     assert (found.status, found.content) == (status, {"error": sentence})
+
+
+@pytest.mark.parametrize("path", ["/translate", "/elsewhere", "/models"])
+def test_a_path_or_method_that_is_not_offered_gets_the_list_of_those_that_are(port, path):
+    found = ask(port, path, {"texts": "a"} if path == "/models" else None)
+    assert found.status in (404, 405)
+    offered = "POST /translate, GET /models, GET /health and its page at /"
+    assert found.content == {"error": f"this server offers {offered}"}
 
 
 def test_a_text_of_more_tokens_than_the_model_takes_is_refused(model):
