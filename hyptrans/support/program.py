@@ -127,7 +127,8 @@ class Program:
 def _imported(name: str) -> Any:
     """Import a module or its object quietly: fairseq logs at import what it lacks."""
     with quiet():
-        return pkgutil.resolve_name(name)
+        # without a colon, a module that one of its imports lacks would be an AttributeError
+        return pkgutil.resolve_name(name if ":" in name else f"{name}:")
 
 
 def _close_output() -> None:

@@ -15,7 +15,7 @@ import pytest
 from onnxscript import ir
 
 import hyptrans
-from hyptrans.commands.cli import main
+from hyptrans.commands.cli import PROGRAM, main
 from hyptrans.inference.load import shipped
 from hyptrans.inference.onnx import export as onnx_export
 from hyptrans.inference.onnx import simplify
@@ -241,6 +241,26 @@ def test_a_server_translates_without_torch(graphs_of):
         assert [[one["text"] for one in row] for row in found] == [[wanted]]
         (looked,) = ask(port, "/look", {"texts": "the dog."}).content["results"]
         assert looked.keys() == {"translations"}
+
+
+def test_every_command_says_without_torch_how_to_install_it(tmp_path):
+    code = textwrap.dedent(WITHOUT_TORCH)
+    helps = [[name, "--help"] for name in PROGRAM.commands]
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, *words],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for words in [*helps, ["train", str(tmp_path), "--out", str(tmp_path / "run")]]
+    ]
+    for process in started:
+        said = process.communicate()[1]
+        assert process.returncode in (0, 2)
+        missing = "error: torch is missing: pip install 'hyptrans[torch]'\n"
+        assert said == (missing if process.returncode else "")
+    assert started[-1].returncode == 2
 
 
 def test_a_copy_with_graphs_keeps_the_card_that_its_author_edited(graphs_of, tmp_path):

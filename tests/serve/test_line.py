@@ -98,9 +98,7 @@ def test_a_full_queue_refuses_texts_until_others_are_answered(gated, port, ahead
     refused = ask(port, "/translate", {"texts": ["c", "d"]})
     assert refused.status == 429
     assert refused.headers["Retry-After"] == "1"
-    assert refused.content == {
-        "error": "the queue is full (20 texts): try again later"
-    }
+    assert refused.content == {"error": "the queue is full (20 texts): try again later"}
     found.append(ahead("c"))
     gated.gate.set()
     assert [len(texts_of(one)) for one in found] == [1, 18, 1]
