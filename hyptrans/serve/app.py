@@ -106,7 +106,8 @@ class Service:
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise HTTPException(400, "texts must be a string or a list of strings")
         if len(texts) > self._most:
-            raise HTTPException(413, f"the request has {len(texts):,} texts: send at most {self._most:,}")
+            many = f"the request has {len(texts):,} texts: send at most {self._most:,}"
+            raise HTTPException(413, many)
         for i, text in enumerate(texts):
             if len(text) > self._longest:
                 most = f"at most {self._longest:,} are taken: split it"

@@ -191,7 +191,7 @@ def read_bytes(path: Path, most: int) -> bytes:
         ValueError: it has more than ``most`` bytes, or is not a regular file, such as a device.
     """
     if not path.is_file():
-        raise ValueError("it is not a regular file")
+        raise ValueError("it is not a regular file" if path.exists() else "it does not exist")
     with open(path, "rb") as file:
         found = file.read(most + 1)
     if len(found) > most:

@@ -29,6 +29,7 @@ class Pairs(Dataset[dict[str, Tensor]]):
 
     Attributes:
         sizes: ``(pairs, 2)`` tokens of source and target.
+        kept: place of each pair among all.
         skipped: number of pairs left out because they are too long for the model.
     """
 
@@ -42,14 +43,14 @@ class Pairs(Dataset[dict[str, Tensor]]):
             )
         every = np.stack([sources.sizes, targets.sizes], 1).astype(np.int64)
         kept = np.flatnonzero((every <= (max_source, max_target)).all(1))
-        self.sources, self.targets, self._kept = sources, targets, kept
+        self.sources, self.targets, self.kept = sources, targets, kept
         self.sizes, self.skipped = every[kept], len(every) - len(kept)
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self.kept)
 
     def __getitem__(self, index: int) -> dict[str, Tensor]:
-        place = int(self._kept[index])
+        place = int(self.kept[index])
         source, target = (
             torch.as_tensor(side[place]).long() for side in (self.sources, self.targets)
         )

@@ -7,6 +7,7 @@ The folder holds ``run.yaml`` (all settings), ``checkpoint-N`` (from which the r
 import json
 import shutil
 import sys
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -122,20 +123,29 @@ class Run:
             # the library's loop would make one more update before it looks
             if saved.global_step >= self.settings.max_update or self.kept.out_of_patience():
                 return _losses(saved)
-        validation = self.pairs("valid")
+        validation, training = self.pairs("valid"), self.pairs("train")
+        if (longest := training.sizes.max()) > self.settings.max_tokens:
+            raise UserError(
+                f"--max-tokens {self.settings.max_tokens} is below the {longest:,} tokens of the "
+                "longest training sentence: raise it"
+            )
         pad = self.words[0].pad()
         trainer = Trainer(
             lambda model: self.bleu(model, validation).value,
             max_tokens=self.settings.max_tokens,
             model=self.model,
             args=self._arguments(),
-            training=self.pairs("train"),
+            training=training,
             validation=validation,
             data_collator=lambda rows: collate(rows, pad),
             callbacks=[Progress(), self.kept],
         )
         trainer.remove_callback(PrinterCallback)
-        trainer.train(resume_from_checkpoint=newest(self.out))
+        last = newest(self.out)
+        for path in Path(last).glob("*.pt*") if last else ():
+            if not zipfile.is_zipfile(path):
+                raise UserError(f"{path} is damaged: move {last} away, and the training starts anew")
+        trainer.train(resume_from_checkpoint=last)
         return _losses(trainer.state)
 
     def _saved(self) -> TrainerState | None:
@@ -201,7 +211,8 @@ class Run:
             )
             chosen = last if of_average > of_best else chosen
         self.model.load_state_dict(self.kept.mean(chosen, self.model))
-        of_test = self.bleu(self.model, self.pairs("test"))
+        test = self.pairs("test")
+        of_test = self.bleu(self.model, test, self._references(test))
         score = {"name": "BLEU", "value": of_test.value, "signature": of_test.signature}
         return {
             "updates": max(chosen),
@@ -227,16 +238,34 @@ class Run:
         card = self.model.card(self.out.resolve().name, folder.name)
         model_folder.write(contents, folder, card=card, precision="full")
 
-    def bleu(self, model: TrainedModel, pairs: Pairs) -> scores.Score:
-        """Return the BLEU of a set's translations, as text, against its targets."""
+    def bleu(
+        self, model: TrainedModel, pairs: Pairs, references: Sequence[str] | None = None
+    ) -> scores.Score:
+        """Return the BLEU of a set's translations against references, by default its targets."""
         was_training = model.training
         model.eval()
         rows = [row["input_ids"].tolist() for row in pairs]  # type: ignore[attr-defined]
         found = self._translate(model, rows)
-        wanted = [self._text(row["labels"].tolist()) for row in pairs]  # type: ignore[attr-defined]
         model.train(was_training)
+        if references is None:
+            references = [self._text(row["labels"].tolist()) for row in pairs]  # type: ignore[attr-defined]
         language = self.tokenizer.languages[1]
-        return scores.bleu(found, wanted, tokenize=scores.tokenizer_for(language))
+        return scores.bleu(found, references, tokenize=scores.tokenizer_for(language))
+
+    def _references(self, test: Pairs) -> list[str]:
+        """Return the raw references of the test set; its targets lack unknown characters.
+
+        Raises:
+            UserError: there are too few of them.
+        """
+        path = self.data / "raw" / f"test.{self.tokenizer.languages[1]}"
+        lines = scores.read_text(path)
+        if len(lines) != len(test.targets):
+            raise UserError(
+                f"{path} has {len(lines):,} lines for {len(test.targets):,} test pairs: prepare "
+                "the data again"
+            )
+        return [lines[place] for place in test.kept]
 
     def _translate(self, model: TrainedModel, rows: Sequence[list[int]]) -> list[str]:
         options = SearchSettings(beam=self.settings.beam)

@@ -97,7 +97,7 @@ def test_files_that_are_no_model_leave_no_folder(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
     status, _, error = call(capsys, "push", tmp_path, "user/name")
     assert status == 2
-    assert "config.json does not belong to a model folder (it is not a regular file)" in error
+    assert "config.json does not belong to a model folder (it does not exist)" in error
 
 
 def test_export_refuses_a_foreign_folder_before_translating(make, tmp_path, capsys):

@@ -197,7 +197,7 @@ def test_foreign_and_damaged_graphs_are_refused(graphs_of, tmp_path, capsys, mon
     (copy / "decoder.onnx").write_bytes(encoder)
     assert "it is not the graph that config.json names" in refused(copy, capsys, monkeypatch)
     (copy / "decoder.onnx").unlink()
-    assert "decoder.onnx cannot be used (it is not a regular file)" in refused(
+    assert "decoder.onnx cannot be used (it does not exist)" in refused(
         copy, capsys, monkeypatch
     )
 

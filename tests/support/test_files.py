@@ -155,6 +155,8 @@ def test_reader_stops_at_the_byte_limit(tmp_path):
         read_bytes(path, 4)
     with pytest.raises(ValueError, match="it is not a regular file"):
         read_bytes(tmp_path, 5)
+    with pytest.raises(ValueError, match="it does not exist"):
+        read_bytes(tmp_path / "missing", 5)
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "[1]", "nope", "1"])

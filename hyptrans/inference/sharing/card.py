@@ -69,7 +69,8 @@ def _front(
     front |= {"library_name": "hyptrans", "pipeline_tag": "translation"}
     front["tags"] = ["fairseq", "hyperbolic", architecture]
     if scores := facts.get("scores"):
-        data = str(facts.get("dataset") or facts.get("test") or "test set")
+        # not the fact "dataset", which names the training data
+        data = str(facts.get("test") or "test set")
         metrics = [
             {"type": one["name"].lower(), "value": one["value"], "name": one["name"]}
             for one in scores

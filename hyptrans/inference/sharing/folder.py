@@ -133,9 +133,11 @@ def own_config(folder: Path) -> dict[str, Any]:
         if config.get("library_name") != "hyptrans":
             raise ValueError("hyptrans did not write it")
     except ValueError as error:
+        # what hyptrans train calls it, in the folder of a run
+        inside = folder / "model"
+        instead = inside if (inside / CONFIG).is_file() else "one that hyptrans export wrote"
         raise UserError(
-            f"{path} does not belong to a model folder ({error}): name one that hyptrans "
-            "export wrote"
+            f"{path} does not belong to a model folder ({error}): name {instead}"
         ) from error
     return config
 
