@@ -357,12 +357,19 @@ def tangent_squared_norm(x: Tensor, v: Tensor, *, c: CurvatureLike = 1.0) -> Ten
 def exp(x: Tensor, v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """Apply the exponential map at ``x`` to a tangent vector.
 
+    The length ``l`` of the vector comes from its space part, as that of a tangent determines its
+    time.
+
     Shapes: x, v ``[..., D]`` -> ``[..., D]``.
-    Range: vectors no longer than ``88 / sqrt(c)`` minus the radius of ``x`` in float32 (709 in
-    float64); beyond, infinite or NaN.
+    Range: ``l`` up to ``88 / sqrt(c)`` minus the radius of ``x`` in float32 (709 in float64);
+    beyond, infinite or NaN. The space part is off by a few roundings of ``cosh(sqrt(c) l) |x_s|``:
+    towards the origin, a step loses as many digits as ``exp(2 sqrt(c) l)`` has.
     """
     x, v = at_least_float32(x), at_least_float32(v)
-    squared = c * tangent_squared_norm(x, v, c=c)
+    along = (x[..., 1:] * v[..., 1:]).sum(-1, keepdim=True) / x[..., :1]
+    across = v[..., 1:] - along / x[..., :1] * x[..., 1:]
+    # |v|^2 of tangent_squared_norm with the time of a tangent, which leaves no small difference
+    squared = c * across.square().sum(-1, keepdim=True) + (along / x[..., :1]).square()
     return lift(_cosh(squared) * x[..., 1:] + _sinh_ratio(squared) * v[..., 1:], c=c)
 
 

@@ -120,12 +120,12 @@ def configuration(architecture: str, options: Mapping[str, Option]) -> Any:
 def fresh(
     architecture: str, options: Mapping[str, Option], dictionaries: tuple[Words, Words]
 ) -> EncoderDecoder:
-    """Build an untrained model, leaving the state of torch's random generator unchanged.
+    """Build an untrained model, whose parameters torch's random generator draws.
 
     Raises:
         UserError: options contradict each other.
     """
-    with one_sentence(), torch.random.fork_rng(devices=[]):
+    with one_sentence():
         return ARCHITECTURES[architecture].build(
             configuration(architecture, options), *dictionaries
         )
@@ -163,7 +163,7 @@ def outline(
         state = known.parts.current_names(parameters)
         check_version(state)
         _check_layers(configuration(architecture, options), state)
-        with torch.device("meta"), _Unfilled():
+        with torch.device("meta"), _Unfilled(), torch.random.fork_rng(devices=[]):
             model = fresh(architecture, options, dictionaries)
     stored = model.state_dict(keep_vars=True)
     computed = [part for name, part in model.named_buffers() if name not in stored]
@@ -225,8 +225,10 @@ def build(
         UserError: something does not fit; the message is to follow the model's name.
     """
     _, state = outline(architecture, options, dictionaries, parameters)
-    # convert to float32 before copying parameters, whatever torch's default dtype is
-    model = fresh(architecture, options, dictionaries).float()
+    # loading draws nothing from the caller's generator
+    with torch.random.fork_rng(devices=[]):
+        # convert to float32 before copying parameters, whatever torch's default dtype is
+        model = fresh(architecture, options, dictionaries).float()
     with one_sentence():
         model.load_state_dict(state)
     model.eval().requires_grad_(False)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.extras import require
+from hyptrans.support.extras import MissingExtra, require
 from hyptrans.support.logs import quiet
 
 if TYPE_CHECKING:
@@ -47,7 +47,10 @@ def load(
     found = [locate(one, revision=revision, token=token) for one in places]
     if engine != "torch":
         return _by_onnx(found, engine, device, dtype, sources)
-    require("torch", "torch")
+    try:
+        require("torch", "torch")
+    except MissingExtra as error:
+        raise MissingExtra(f"{error}, or choose the engine onnx", name="torch") from error
     with quiet():
         import torch
 

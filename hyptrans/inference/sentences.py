@@ -6,6 +6,7 @@ from typing import SupportsIndex
 
 from hyptrans.inference.dictionary import Dictionary
 from hyptrans.support.errors import UserError
+from hyptrans.support.flags import MOST
 
 
 class Language:
@@ -71,10 +72,6 @@ class Language:
                 f"({error.object[error.start]!a}): decode its file as UTF-8"
             ) from error
         return tuple(self._cut(text))
-
-
-MOST = 2**31 - 1
-"""Largest count that :func:`check_at_least_one` accepts."""
 
 
 def check_at_least_one(**values: SupportsIndex) -> None:

@@ -46,6 +46,7 @@ from numba import cfunc, from_dtype, types
 from torch import Tensor
 
 from hyptrans.kernels.cpu import intrinsic
+from hyptrans.support.errors import UserError
 
 Backend = Literal["eager", "numba", "triton"]
 
@@ -79,12 +80,12 @@ def backend(x: Tensor, *, triton: bool = False) -> Backend:
         triton: the operator has Triton kernels.
 
     Raises:
-        ValueError: ``HYPTRANS_KERNELS`` is none of ``CHOICES``.
+        UserError: ``HYPTRANS_KERNELS`` is none of ``CHOICES``.
     """
     if torch.compiler.is_compiling():
         return "eager"
     if CHOSEN not in CHOICES:
-        raise ValueError(f"{VARIABLE} must be one of {', '.join(CHOICES)}, got {CHOSEN!r}")
+        raise UserError(f"{VARIABLE} must be one of {', '.join(CHOICES)}, got {CHOSEN!r}")
     if CHOSEN == "eager" or x.dtype not in FULL or not x.numel() or not x.dim():
         return "eager"
     if x.is_cpu and CHOSEN != "triton":

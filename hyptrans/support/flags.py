@@ -9,6 +9,8 @@ from hyptrans.support.errors import UserError
 
 MOST_SEED = 2**32 - 1
 """Largest seed that every random number generator takes."""
+MOST = 2**31 - 1
+"""Largest count that every library takes."""
 _DEVICE = re.compile(r"auto|(cpu|cuda|mps|xpu|hpu|mtia|xla|npu|mlu|musa)(:\d+)?")
 
 
@@ -90,11 +92,12 @@ def seed(text: str) -> int:
 
 
 def positive(text: str) -> int:
-    """Parse a whole number above 0, for argparse.
+    """Parse a whole number from 1 to ``MOST``, for argparse.
 
     Raises:
         argparse.ArgumentTypeError: the text is no such number.
     """
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    if not text.isdecimal() or not 1 <= int(text) <= MOST:
+        bound = f"from 1 to {MOST:,}" if text.isdecimal() and int(text) else "above 0"
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number {bound}")
     return int(text)

@@ -79,7 +79,7 @@ def main(args: argparse.Namespace) -> None:
     settings = Settings(**{name: given.pop(name) for name in names & given.keys()})
     if settings.lr is None:
         settings.lr = known.default_rate(architecture)
-    options = {"dropout": known.DROPOUT, "attention_dropout": 0.0, **given}
+    options = {**known.DROPOUTS, **given}
     with quiet():
         from hyptrans.train.run import Run
 

@@ -144,7 +144,9 @@ class Run:
         last = newest(self.out)
         for path in Path(last).glob("*.pt*") if last else ():
             if not zipfile.is_zipfile(path):
-                raise UserError(f"{path} is damaged: move {last} away, and the training starts anew")
+                raise UserError(
+                    f"{path} is damaged: move {last} away, and the training starts anew"
+                )
         trainer.train(resume_from_checkpoint=last)
         return _losses(trainer.state)
 
@@ -182,6 +184,8 @@ class Run:
             save_steps=chosen.save_interval_updates,
             save_total_limit=1,
             logging_steps=chosen.log_interval,
+            # else the library replaces losses that are not finite
+            logging_nan_inf_filter=False,
             seed=chosen.seed,
             use_cpu=not self.cuda,
             bf16=chosen.precision == "bf16",

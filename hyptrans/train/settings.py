@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import math
+import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +18,10 @@ from hyptrans.support.flags import device, positive, seed
 FILE = "run.yaml"
 RATES = {"euclidean": 5e-3, "han": 5e-3, "hvt": 1.2e-2, "hypformer": 2.5e-3}
 """Best learning rates in ``recipes/study`` (width 64, Multi30k) that differ from ``RATE``."""
-RATE, DROPOUT = 1e-2, 0.2
-"""Best learning rate there of all other architectures, and the best dropout of all."""
+RATE = 1e-2
+"""Best learning rate there of all other architectures."""
+DROPOUTS = {"dropout": 0.2, "attention_dropout": 0.0}
+"""Best dropouts there of all architectures, whatever the defaults of their sizes are."""
 SCHEDULES = {"polynomial_decay": "linear", "inverse_sqrt": "inverse_sqrt", "fixed": "constant"}
 """transformers' name of each schedule."""
 DICTIONARIES = "dictionaries"
@@ -120,11 +123,17 @@ def add_arguments(parser: argparse._ActionsContainer) -> None:
 def add_options(parser: argparse._ActionsContainer, architecture: str) -> None:
     """Add the options of an architecture, as ``fairseq-train`` names them."""
     for one in dataclasses.fields(ARCHITECTURES[architecture].config):
-        kind = type(one.default) if one.default is not None else int
+        # of Optional[float], float
+        kind = (typing.get_args(one.type) or (one.type,))[0]
+        kind = positive if kind is int else kind
         how: dict[str, Any] = {"type": kind, "choices": one.metadata.get("choices") or None}
         if kind is bool:
             how = {"action": argparse.BooleanOptionalAction}
+            if one.name.startswith("no_"):  # that action takes every --no-… for a false
+                how = {"action": "store_const", "const": True}
         about = str(one.metadata.get("help", "")).replace("%", "%%")
+        if one.name in DROPOUTS:
+            about = about.replace("as --arch has it", str(DROPOUTS[one.name]))
         parser.add_argument(_flag(one.name), dest=one.name, default=None, help=about, **how)
 
 
@@ -137,7 +146,8 @@ def words(values: Mapping[str, Any]) -> list[str]:
     found = []
     for name, value in values.items():
         if isinstance(value, bool):
-            found.append(_flag(name if value else f"no_{name}"))
+            # an option that begins with no_ has no flag for its default, false
+            found += [_flag(name if value else f"no_{name}")] * (value or name[:3] != "no_")
         elif value not in (None, "") and name != DICTIONARIES:
             found += [_flag(name), str(value)]
     return found

@@ -14,6 +14,7 @@ from transformers import ProgressCallback, Seq2SeqTrainer
 
 from hyptrans.kernels.loss import label_smoothed_cross_entropy
 from hyptrans.optim import RiemannianAdam
+from hyptrans.support.errors import UserError
 from hyptrans.train.batches import Pairs, TokenBatches
 from hyptrans.transformers.model import IGNORED, HyptransForConditionalGeneration
 
@@ -104,9 +105,18 @@ class Trainer(Seq2SeqTrainer):
         return loss * self.args.world_size
 
     def log(self, logs: dict[str, float], *given: Any, **options: Any) -> None:
-        """Add the target tokens per second since the last line with a loss, and log."""
+        """Add the target tokens per second since the last line with a loss, and log.
+
+        Raises:
+            UserError: the loss is not finite.
+        """
         now = time.monotonic()
         if "loss" in logs:
+            if not math.isfinite(logs["loss"]):
+                raise UserError(
+                    f"the loss is not finite after {self.state.global_step} updates: lower --lr or "
+                    "--clip-norm, and name another --out"
+                )
             logs["tokens_per_second"] = round(self._tokens / (now - self._since), 1)
             self._tokens, self._since = 0, now
         super().log(logs, *given, **options)

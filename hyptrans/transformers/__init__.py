@@ -35,9 +35,11 @@ _library.AutoConfig.register(HyptransConfig.model_type, HyptransConfig, exist_ok
 _library.AutoTokenizer.register(HyptransConfig, HyptransTokenizer, exist_ok=True)
 for _auto in (_library.AutoModel, _library.AutoModelForSeq2SeqLM):
     _auto.register(HyptransConfig, HyptransForConditionalGeneration, exist_ok=True)
-for _auto in (
+_loaders: tuple[Any, ...] = (
     *(_library.AutoConfig, _library.AutoTokenizer),
     *(_library.AutoModel, _library.AutoModelForSeq2SeqLM),
-):
+    HyptransConfig,
+)
+for _auto in _loaders:
     _auto.from_pretrained = _of_the_package(_auto.from_pretrained)
 __all__ = ["HyptransConfig", "HyptransForConditionalGeneration", "HyptransTokenizer"]

@@ -301,12 +301,17 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
     def save_pretrained(
         self, save_directory: str | os.PathLike[str], *given: Any, **more: Any
     ) -> Any:
-        """Write the library's files, and a card unless one exists or the languages are unknown."""
+        """Write the library's files, and a card if the languages are known.
+
+        A card that exists stays, unless it has scores, as those may be of other parameters.
+        """
         super().save_pretrained(save_directory, *given, **more)
         place, known = Path(save_directory), hasattr(self.config, "languages")
-        if known and more.get("is_main_process", True) and not (place / folder.CARD).exists():
+        path = place / folder.CARD
+        stays = path.exists() and "model-index:" not in path.read_text("utf-8")
+        if known and more.get("is_main_process", True) and not stays:
             name = place.resolve().name
-            write_whole(place / folder.CARD, self.card(name, name))
+            write_whole(path, self.card(name, name))
 
     def card(self, title: str, folder: str) -> str:
         """Return the model card of a folder with this model."""

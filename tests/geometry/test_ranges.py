@@ -93,6 +93,23 @@ def test_exponential_map_and_logarithm_are_accurate_at_the_origin(radius, dtype)
 
 
 @both_dtypes
+@pytest.mark.parametrize("towards", [RAY, [-one for one in RAY], OTHER], ids=["out", "in", "aside"])
+@pytest.mark.parametrize(("radius", "size"), [(0.5, 0.1), (6, 5), (9, 2), (9, 9), (20, 20), (3, 0)])
+def test_exponential_map_errs_by_few_roundings_of_its_largest_term(radius, size, towards, dtype):
+    x = lorentz.lift(at_radius(RAY, radius, dtype))
+    v = torch.tensor(towards, dtype=dtype)
+    v = lorentz.tangent_above(x, v)
+    length = lorentz.tangent_squared_norm(x.double(), v.double()).sqrt().to(dtype)
+    v = v * (size / length)
+    with mpmath.workdps(DIGITS):
+        point, tangent = exact.lift(exact.exactly(x[1:])), exact.exactly(v[1:])
+        tangent = [exact.dot(point[1:], tangent) / point[0], *tangent]
+        expected, long = exact.exp(point, tangent), exact.tangent_length(tangent)
+        largest = mpmath.cosh(long) * exact.length(point[1:])
+    assert_near(lorentz.exp(x, v), expected, 0, 40 * torch.finfo(dtype).eps * float(largest))
+
+
+@both_dtypes
 def test_exponential_map_at_the_origin_overflows_to_infinity(dtype):
     last = 88.0 if dtype == torch.float32 else 709.0
     u = torch.tensor([[1.0, 0.0], [0.0, 1.0]], dtype=dtype)

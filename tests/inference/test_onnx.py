@@ -162,7 +162,9 @@ def test_onnx_translation_needs_no_torch(graphs_of, texts):
     assert done.stdout.splitlines() == hyptrans.load(folder).translate(texts)
     failed = subprocess.run(command, check=False, **options)
     assert failed.returncode == 2
-    assert failed.stderr == "error: torch is missing: pip install 'hyptrans[torch]'\n"
+    assert failed.stderr == (
+        "error: torch is missing: pip install 'hyptrans[torch]', or choose the engine onnx\n"
+    )
 
 
 def changed(folder, tmp_path, name, content):
@@ -197,14 +199,21 @@ def test_foreign_and_damaged_graphs_are_refused(graphs_of, tmp_path, capsys, mon
     (copy / "decoder.onnx").write_bytes(encoder)
     assert "it is not the graph that config.json names" in refused(copy, capsys, monkeypatch)
     (copy / "decoder.onnx").unlink()
-    assert "decoder.onnx cannot be used (it does not exist)" in refused(
-        copy, capsys, monkeypatch
+    assert "decoder.onnx cannot be used (it does not exist)" in refused(copy, capsys, monkeypatch)
+
+
+def test_error_for_a_folder_without_graphs_says_how_to_add_them(graphs_of, capsys, monkeypatch):
+    plain = graphs_of("hybonet_plus").parent / "plain"
+    wanted = f"error: {plain} has no ONNX graphs: hyptrans export {plain} --onnx float32"
+    assert wanted in refused(plain, capsys, monkeypatch)
+
+
+def test_bundled_models_translate_without_torch():
+    command = [sys.executable, "-c", textwrap.dedent(WITHOUT_TORCH), "translate", "tatoeba-en-de"]
+    done = subprocess.run(
+        [*command, "--engine", "onnx"], input="Good night!\n", capture_output=True, text=True
     )
-
-
-def test_error_for_a_folder_without_graphs_says_how_to_add_them(capsys, monkeypatch):
-    wanted = "error: tatoeba-en-de has no ONNX graphs: hyptrans export tatoeba-en-de --onnx float32"
-    assert wanted in refused("tatoeba-en-de", capsys, monkeypatch)
+    assert done.stdout == "Gute Nacht!\n", done.stderr
 
 
 def test_graph_does_not_slice_points(graphs_of):

@@ -50,12 +50,16 @@ def test_bundled_model_reaches_its_cards_scores_on_both_backends(
     found = {"BLEU": scores.bleu, "chrF": scores.chrf}
     for one in known["scores"]:
         assert found[one["name"]](translations, references).value == one["value"]
+    # the graphs have 8 bits
+    rounded = hyptrans.load(name, engine="onnx").translate(scores.read_text(test_set[source]))
+    of_both = [scores.bleu(each, references).value for each in (translations, rounded)]
+    assert abs(of_both[0] - of_both[1]) < 0.3
 
 
 @pytest.mark.parametrize("name", shipped())
 def test_bundled_model_is_small_and_names_its_origin(name):
     sizes = [path.stat().st_size for path in (SHIPPED / name).iterdir()]
-    assert sum(sizes) <= 4_000_000
+    assert sum(sizes) <= 6 << 20
     known = facts(name)
     assert all(known[key] for key in ("license", "dataset", "command", "updates", "scores"))
     card = (SHIPPED / name / "README.md").read_text(encoding="utf-8")

@@ -26,6 +26,7 @@ from hyptrans.kernels import poincare as poincare_kernels
 from hyptrans.kernels.lorentz import from_linear, linear_forward, normalize
 from hyptrans.kernels.poincare import add_tangents
 from hyptrans.kernels.poincare_residual import norm_residual
+from hyptrans.support.errors import UserError
 from tests.kernels.cases import CASES, Draw, numbers, results_of
 from tests.kernels.contract import KernelContract
 
@@ -204,7 +205,7 @@ def test_exponentials_in_kernels_stay_finite_far_out():
 
 def test_error_for_an_unknown_backend_names_the_choices(monkeypatch):
     monkeypatch.setattr(backend, "CHOSEN", "fast")
-    with pytest.raises(ValueError, match="auto, eager, numba, triton, got 'fast'"):
+    with pytest.raises(UserError, match="auto, eager, numba, triton, got 'fast'"):
         backend.backend(torch.ones(2))
 
 

@@ -20,6 +20,21 @@ def inner(x, y):
     return sum(a * b for a, b in zip(x[1:], y[1:], strict=True)) - x[0] * y[0]
 
 
+def dot(u, v):
+    return sum(a * b for a, b in zip(u, v, strict=True))
+
+
+def tangent_length(v):
+    return mpmath.sqrt(abs(inner(v, v)))
+
+
+def exp(x, v):
+    """From a point and a tangent there."""
+    size = tangent_length(v)
+    ratio = mpmath.sinh(size) / size if size else 1
+    return [mpmath.cosh(size) * a + ratio * b for a, b in zip(x, v, strict=True)]
+
+
 def distance(x, y):
     """From the space coordinates of two points."""
     return mpmath.acosh(-inner(lift(x), lift(y)))

@@ -4,6 +4,7 @@ The doors are the core (:mod:`hyptrans.inference.architecture`), ``fairseq-train
 library transformers.
 """
 
+import argparse
 import dataclasses
 
 import pytest
@@ -16,6 +17,7 @@ from hyptrans.inference.architecture import configuration
 from hyptrans.models.euclidean import EuclideanParts
 from hyptrans.seq2seq.architectures import ARCHITECTURES
 from hyptrans.support.errors import UserError
+from hyptrans.train import settings
 from tests.models.conftest import SMALL, batch, build, dictionary, task_of
 
 NAMES = ("hybonet", "hybonet_plus", "hypformer", "han", "hvt", "sphere")
@@ -125,6 +127,16 @@ def other_value(field):
     if isinstance(field.default, bool):
         return not field.default
     return OTHERS.get(field.name, 0.5)
+
+
+@pytest.mark.parametrize("name", [*NAMES, *TWINS])
+def test_hyptrans_train_takes_every_option_as_its_type(name):
+    arch, parser = f"{name}_tiny", argparse.ArgumentParser()
+    settings.add_options(parser, arch)
+    for field in dataclasses.fields(ARCHITECTURES[arch].config):
+        value = 1.5 if field.name == "hypformer_focus_power" else other_value(field)
+        found = getattr(parser.parse_args(settings.words({field.name: value})), field.name)
+        assert (found, type(found)) == (value, type(value))
 
 
 @pytest.mark.parametrize("name", [*NAMES, *TWINS])

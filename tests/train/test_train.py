@@ -19,6 +19,7 @@ from transformers import TrainerControl, TrainerState
 
 import hyptrans
 from hyptrans.commands.cli import main
+from hyptrans.evaluation import scores
 from hyptrans.support import steps
 from hyptrans.train.run import Run
 from hyptrans.train.settings import Settings
@@ -172,6 +173,33 @@ def test_a_larger_number_of_updates_continues_a_finished_run(data, trained, tmp_
     assert again.stdout == done.stdout
 
 
+def test_test_bleu_compares_with_the_raw_references(data, tmp_path, monkeypatch):
+    shutil.copytree(data, tmp_path / "data")
+    raw = tmp_path / "data" / "raw" / "test.de"
+    unknown = [f"\N{SNOWMAN} {line}" for line in raw.read_text().splitlines()]
+    raw.write_text("\n".join(unknown) + "\n")
+    compared, bleu = [], scores.bleu
+
+    def keeping(found, wanted, **options):
+        compared.append(wanted)
+        return bleu(found, wanted, **options)
+
+    monkeypatch.setattr(scores, "bleu", keeping)
+    given = words(tmp_path / "data", tmp_path / "run", "--max-update", "1")
+    assert run(given).returncode == 0
+    assert compared[-1] == unknown
+    raw.write_text("one line\n")
+    done = run(words(tmp_path / "data", tmp_path / "other", "--max-update", "1"))
+    assert "test.de has 1 lines for 12 test pairs: prepare the data again" in done.stderr
+
+
+def test_a_training_whose_loss_is_not_finite_stops_and_says_when(data, tmp_path):
+    bad = ["--lr", "1e9", "--clip-norm", "0", "--warmup-updates", "0", "--log-interval", "1"]
+    done = run(words(data, tmp_path / "run", *bad))
+    assert done.returncode == 2
+    assert "error: the loss is not finite after " in done.stderr
+
+
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
@@ -179,6 +207,7 @@ def test_a_larger_number_of_updates_continues_a_finished_run(data, trained, tmp_
         (["--curvature", "2"], "run.yaml says curvature: None, got 2.0"),
         (["--max-update", "11"], "--max-update 11 is below the 12 updates that"),
         (["--max-update", "0"], "argument --max-update: '0' is not a whole number above 0"),
+        (["--max-update", "9" * 20], "is not a whole number from 1 to 2,147,483,647"),
         (["--label-smoothing", "1"], "--label-smoothing: 1 must be at least 0 and below 1"),
         (["--lr", "0"], "argument --lr: 0 must be above 0 and finite"),
     ],
@@ -204,6 +233,18 @@ def test_a_concurrent_run_in_the_same_folder_is_refused(data, tmp_path):
         done = run(words(data, tmp_path))
     assert done.returncode == 2
     assert str(tmp_path) in done.stderr
+
+
+def test_a_damaged_save_and_too_few_tokens_for_a_sentence_are_refused(data, trained, tmp_path):
+    shutil.copytree(trained[0], tmp_path / "run")
+    path = tmp_path / "run" / "checkpoint-12" / "optimizer.pt"
+    path.write_bytes(path.read_bytes()[:1000])
+    done = run(words(data, tmp_path / "run", "--max-update", "13"))
+    assert done.stderr.splitlines()[-1] == (
+        f"error: {path} is damaged: move {path.parent} away, and the training starts anew"
+    )
+    done = run(words(data, tmp_path / "other", "--max-tokens", "2"))
+    assert "error: --max-tokens 2 is below the " in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,10 @@ def test_a_bundled_model_loads_by_name_without_the_hub(library, monkeypatch):
     assert len(tokenizer(["Good night."])["input_ids"][0]) > 1
     for auto in (library.AutoModelForSeq2SeqLM, library.AutoModel):
         assert auto.from_pretrained("tatoeba-en-de").config.architecture.startswith("hybonet")
-    assert library.AutoConfig.from_pretrained("tatoeba-en-de").model_type == "hyptrans"
+    from hyptrans.transformers import HyptransConfig
+
+    for config in (library.AutoConfig, HyptransConfig):
+        assert config.from_pretrained("tatoeba-en-de").model_type == "hyptrans"
 
 
 def test_saving_writes_a_card_but_keeps_an_existing_one(model, tokenizer, tmp_path):
@@ -129,6 +132,10 @@ def test_saving_writes_a_card_but_keeps_an_existing_one(model, tokenizer, tmp_pa
     card = (tmp_path / "README.md").read_text()
     assert "Translates from `en` to `de`: `hybonet_plus_iwslt_d64` of hyptrans" in card
     assert f'hyptrans.load("{tmp_path.name}")' in card
+    # the scores of other parameters
+    (tmp_path / "README.md").write_text("---\nmodel-index: []\n---\n38.07")
+    model.save_pretrained(tmp_path)
+    assert (tmp_path / "README.md").read_text() == card
     (tmp_path / "README.md").write_text("mine")
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)

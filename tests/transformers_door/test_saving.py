@@ -47,6 +47,21 @@ def test_a_new_model_keeps_its_shared_tables_when_saved(name, tokenizer, tmp_pat
         assert torch.equal(found.state_dict()[key], tensor), key
 
 
+def test_new_models_differ_unless_the_seed_is_the_same(tokenizer):
+    from hyptrans.transformers import HyptransConfig, HyptransForConditionalGeneration
+
+    config = HyptransConfig.of(tokenizer, "han_tiny")
+    first, second, third = (
+        torch.manual_seed(seed) and HyptransForConditionalGeneration(config)
+        if seed
+        else HyptransForConditionalGeneration(config)
+        for seed in (1, None, 1)
+    )
+    weights = [one.encoder.embed_tokens.weight for one in (first, second, third)]
+    assert not torch.equal(weights[0], weights[1])
+    assert torch.equal(weights[0], weights[2])
+
+
 def test_a_model_without_a_tokenizer_is_saved_without_a_card(library, tmp_path):
     from hyptrans.transformers import HyptransConfig, HyptransForConditionalGeneration
 

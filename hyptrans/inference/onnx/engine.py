@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from hyptrans.inference.beams import Array, Found, best_of, search
-from hyptrans.inference.load import SHIPPED
 from hyptrans.inference.options import Settings
 from hyptrans.inference.sharing import folder
 from hyptrans.inference.sharing.folder import GRAPHS
@@ -173,9 +172,8 @@ def _described(place: Path) -> tuple[tuple[int, int], dict[str, str]]:
     """Return the most tokens of source and target, and the hashes of a model folder's graphs."""
     about = folder.own_config(place).get("onnx")
     if about is None:
-        name = place.name if place.parent == SHIPPED else place
         raise UserError(
-            f"{name} has no ONNX graphs: hyptrans export {name} --onnx float32 --out FOLDER "
+            f"{place} has no ONNX graphs: hyptrans export {place} --onnx float32 --out FOLDER "
             "writes a copy with them; name that folder"
         )
     try:
