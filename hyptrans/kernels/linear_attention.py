@@ -125,21 +125,21 @@ def step_kernel(block: int, pointer: Any) -> None:
     before, keys_before = matrix(job, 5), matrix(job, 6)
     factors, psi, answers = matrix(job, 7), matrix(job, 8), matrix(job, 9)
     heads, d, one = job.integers[0], keys_after.shape[1], answers.dtype.type(1)
-    asked, known = np.empty((2, d), answers.dtype)
+    query_features, key_features = np.empty((2, d), answers.dtype)
     for h in range(heads):
         row = block * heads + h
         value = values[row]
-        _features(queries[row], factors[h], job.scalars[0], asked)
-        _features(keys[row], factors[h], job.scalars[0], known)
+        _features(queries[row], factors[h], job.scalars[0], query_features)
+        _features(keys[row], factors[h], job.scalars[0], key_features)
         total = one - one
         for i in range(d):
-            keys_after[row, i] = keys_before[row, i] + known[i]
-            total += asked[i] * keys_after[row, i]
+            keys_after[row, i] = keys_before[row, i] + key_features[i]
+            total += query_features[i] * keys_after[row, i]
         share, answer = one / (one if total < job.scalars[1] else total), answers[row]
         answer[:] = one - one
         for i in range(d):
-            of_key, old, new = known[i], before[row * d + i], after[row * d + i]
-            of_sum, of_value, mapped = asked[i] * share, value[i], psi[h * d + i]
+            of_key, old, new = key_features[i], before[row * d + i], after[row * d + i]
+            of_sum, of_value, mapped = query_features[i] * share, value[i], psi[h * d + i]
             for j in range(value.size):
                 new[j] = old[j] + of_key * value[j]
                 answer[j] += of_sum * new[j] + of_value * mapped[j]

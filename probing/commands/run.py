@@ -62,9 +62,9 @@ def main(args: argparse.Namespace) -> None:
         follow(steps(run), args.out)
         made_by = origin()
         page = _report(run, made_by["command"])
-        told = [table.markdown() for table in beside(page)]
-        told += [f"{escaped(name)}: {verdict(layers)}" for name, layers in page.spaces.items()]
-        text = markdown(page.models, page.signature, [*page.notes, *told])
+        lines = [table.markdown() for table in beside(page)]
+        lines += [f"{escaped(name)}: {verdict(layers)}" for name, layers in page.spaces.items()]
+        text = markdown(page.models, page.signature, [*page.notes, *lines])
         write_json(args.out / "results.json", _results(run, page) | made_by)
         write_whole(args.out / "results.md", text)
         write_whole(args.out / "report.html", render(page))

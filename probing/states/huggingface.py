@@ -198,13 +198,13 @@ def _check_size(name: str, folder: Path, config: Any) -> None:
         UserError: it asks for more, and for more than ``_LEAST_PARAMETERS``.
     """
     held = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
-    most, asked = max(held, _LEAST_PARAMETERS), 0
+    most, built = max(held, _LEAST_PARAMETERS), 0
 
     def count(module: nn.Module, key: str, parameter: Tensor) -> None:
-        nonlocal asked
-        asked += parameter.numel()
+        nonlocal built
+        built += parameter.numel()
         # stop at the first excess: building further layers takes memory, too
-        if asked > most:
+        if built > most:
             raise UserError(
                 f"--hf {name} cannot be used: its config.json asks for more parameters than the "
                 f"{held:,} bytes of its safetensors files hold; save the two that go together"

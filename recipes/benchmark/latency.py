@@ -82,18 +82,18 @@ def dictionary() -> Dictionary:
 
 def made(arch: str, out: Path, *, graphs: bool = False) -> argparse.Namespace:
     """Write a model folder with random weights, and ONNX ``graphs``; return the options."""
-    asked, words = {**flags_of("tiny"), **LAYERS, "share_all_embeddings": True}, dictionary()
+    config, words = {**flags_of("tiny"), **LAYERS, "share_all_embeddings": True}, dictionary()
     if arch == TWIN:
-        asked |= {f"{side}_normalize_before": True for side in ("encoder", "decoder")}
+        config |= {f"{side}_normalize_before": True for side in ("encoder", "decoder")}
     name = "transformer" if arch.startswith("euclidean") else arch
     torch.manual_seed(1)
-    model = ARCHITECTURES[name].build(configuration(name, asked), words, words)
+    model = ARCHITECTURES[name].build(configuration(name, config), words, words)
     source, target = map(TextSteps, LANGUAGES)
     rules = TextRules(WORDS, None, False, (source, target))
-    contents = Contents(arch, name, asked, LANGUAGES, (words, words), model.state_dict(), rules)
+    contents = Contents(arch, name, config, LANGUAGES, (words, words), model.state_dict(), rules)
     write = partial(export.write, model.eval()) if graphs else None
     folder.write(contents, out, card="# random\n", precision="full", graphs=write)
-    return argparse.Namespace(**asked, arch=name)
+    return argparse.Namespace(**config, arch=name)
 
 
 def ours(place: Path, engine: str = "torch") -> Translate:
@@ -106,8 +106,8 @@ def ours(place: Path, engine: str = "torch") -> Translate:
             source = filled([rows[i] for i in batch], dictionary(), left=True)
             nothing = np.zeros((len(batch), 0), dtype=np.int64)
             # no method of a user fixes the lengths
-            asked = Settings(beam=beam, shortest=most)
-            found += translator._search(source, most, asked, nothing)
+            settings = Settings(beam=beam, shortest=most)
+            found += translator._search(source, most, settings, nothing)
         return len(found[0][0].tokens)
 
     return translate

@@ -76,9 +76,9 @@ def _cell(value: float | None, deviation: float | None) -> str:
 def _about(probes: Mapping[str, Any]) -> str:
     seeds = probes["seeds"]
     runs = f"Means ± standard deviations over {seeds} probe seeds" if seeds > 1 else "One probe"
-    told: dict[str, list[str]] = {}
+    by_verdict: dict[str, list[str]] = {}
     for name, verdict in (probes.get("curvature") or {}).items():
-        told.setdefault(verdict, []).append(escaped(name))
-    verdicts = [f"{', '.join(names)}: {verdict}" for verdict, names in told.items()]
+        by_verdict.setdefault(verdict, []).append(escaped(name))
+    verdicts = [f"{', '.join(names)}: {verdict}" for verdict, names in by_verdict.items()]
     about = f"{runs} of one encoder each."
     return " ".join([*probes["notes"], about, *verdicts, f"Signature: `{probes['signature']}`"])

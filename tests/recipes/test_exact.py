@@ -162,11 +162,11 @@ def test_other_trees_use_the_grids_best_rates_and_are_tested_over_trees():
     lines = all_done(trees.trainings, score)
     of_forest = [x for x in lines if x["stage"] == trees.FOREST]
     assert {x["rate"] for x in of_forest} == {1e-2}
-    assert len(of_forest) == 10 * 3 * len(trees.FOREST_CELLS) * len(trees.FOREST_MODELS)
+    assert len(of_forest) == 11 * 3 * len(trees.FOREST_CELLS) * len(trees.FOREST_MODELS)
     rows = [row.strip("| ").split(" | ") for row in trees.forest(lines).splitlines()]
     found = {(row[0], row[1]): row for row in rows if len(row) > 3}
-    # two of 1,024 flips, in each of the 12 tests of the family
-    assert float(found["d16", "hybonet_plus"][4]) == pytest.approx(12 * 2 / 1024, abs=1e-3)
+    # two of 2,048 flips, in each of the 12 tests of the family
+    assert float(found["d16", "hybonet_plus"][4]) == pytest.approx(12 * 2 / 2048, abs=1e-3)
     assert found["d16", "sphere"][4] == "1.000"
     assert trees.forest([x for x in lines if x["stage"] != trees.FOREST]) == ""
     assert trees.sets("tree3")["test"] != trees.sets("data")["test"]
