@@ -30,7 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = "write N lines per sentence: its number from 1, its natural log-probability divided by "
     add("--n-best", type=positive, metavar="N", help=f"{about}its length, the text")
     about = "length penalty; above 1 favors long translations (default: %(default)s)"
-    add("--lenpen", "--length-penalty", type=float, default=LENPEN, metavar="X", help=about)
+    both = ("--length-penalty", "--lenpen")
+    add(*both, dest="lenpen", type=float, default=LENPEN, metavar="X", help=about)
     about = "maximum subwords of a translation (default: twice the source's, rounded up to a "
     add("--max-length", type=positive, metavar="N", help=f"{about}multiple of 8, and 10 more)")
     add("--prefix", metavar="TEXT", help="start every translation with this text")
