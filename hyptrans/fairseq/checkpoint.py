@@ -13,8 +13,14 @@ from torch import Tensor
 from hyptrans.data import manifest
 from hyptrans.inference import text
 from hyptrans.inference.architecture import choose_options, require_known
-from hyptrans.inference.contents import AVERAGED, Contents, checked_languages, dictionary_file
-from hyptrans.inference.dictionary import Dictionary, fingerprint
+from hyptrans.inference.contents import (
+    AVERAGED,
+    Contents,
+    checked_languages,
+    data_bin,
+    dictionaries,
+)
+from hyptrans.inference.dictionary import fingerprint
 from hyptrans.support.errors import UserError, one_line
 from hyptrans.support.files import short_names
 
@@ -156,22 +162,6 @@ def _as_in_training(stored: Path, checkpoint: Path) -> Path:
     """
     around = (parent / stored for parent in checkpoint.resolve().parents)
     return next((folder for folder in around if folder.is_dir()), stored)
-
-
-def data_bin(data: Path) -> Path:
-    """Return the ``data-bin`` in a folder of prepared data, or the folder itself if it has none."""
-    folder = data / "data-bin"
-    return folder if folder.is_dir() else data
-
-
-def dictionaries(binary: Path, languages: tuple[str, str]) -> tuple[Dictionary, Dictionary]:
-    """Load the dictionaries of source and target.
-
-    Raises:
-        UserError: one is missing or damaged.
-    """
-    source, target = (Dictionary.load(dictionary_file(binary, one)) for one in languages)
-    return source, target
 
 
 def check_dictionaries(

@@ -80,3 +80,19 @@ def checked_languages(found: Any) -> tuple[str, str]:
 def dictionary_file(binary: Path, language: str) -> Path:
     """Return the path of a language's dictionary."""
     return binary / f"dict.{language}.txt"
+
+
+def data_bin(data: Path) -> Path:
+    """Return the ``data-bin`` in a folder of prepared data, or the folder itself if it has none."""
+    folder = data / "data-bin"
+    return folder if folder.is_dir() else data
+
+
+def dictionaries(binary: Path, languages: tuple[str, str]) -> tuple[Dictionary, Dictionary]:
+    """Load the dictionaries of source and target.
+
+    Raises:
+        UserError: one is missing or damaged.
+    """
+    source, target = (Dictionary.load(dictionary_file(binary, one)) for one in languages)
+    return source, target

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from hyptrans.data.indexed import IndexedSet
-from hyptrans.fairseq.checkpoint import data_bin, dictionaries
 from hyptrans.inference.batches import padded
-from hyptrans.inference.contents import Contents
+from hyptrans.inference.contents import Contents, data_bin, dictionaries
 from hyptrans.inference.dictionary import fingerprint
 from hyptrans.support.errors import UserError
 from hyptrans.train.batches import Pairs

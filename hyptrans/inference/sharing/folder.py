@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any
 from hyptrans import __version__
 from hyptrans.data import subwords
 from hyptrans.inference import text
-from hyptrans.inference.contents import AVERAGED, Contents, checked_languages, dictionary_file
+from hyptrans.inference.contents import (
+    AVERAGED,
+    Contents,
+    checked_languages,
+    dictionaries,
+    dictionary_file,
+)
 from hyptrans.inference.dictionary import Dictionary, fingerprint
 from hyptrans.support import provenance
 from hyptrans.support.errors import UserError, unquoted
@@ -102,7 +108,7 @@ def read_rules(folder: Path) -> Contents:
                 raise UserError(f"its {name} is not what hyptrans export writes")
     except UserError as error:
         raise UserError(f"{path} cannot be used: {error}") from error
-    source, target = (Dictionary.load(dictionary_file(folder, name)) for name in languages)
+    source, target = dictionaries(folder, languages)
     prints = fingerprints((source, target))
     if config.get(DICTIONARIES, prints) != prints:
         raise UserError(

@@ -3,6 +3,8 @@
 import json
 import math
 import shutil
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -151,6 +153,11 @@ def test_a_model_folder_needs_data_with_its_own_dictionaries(made, tmp_path, cap
     folder.write(read(made / "hybonet.pt", data=made / "data"), tmp_path / "model", card="")
     words = ["geometry", "--checkpoint", str(tmp_path / "model"), "--data"]
     assert main([*words, str(made / "data"), "--sentences", "1"]) == 0
+    # without fairseq, which only checkpoints need
+    code = "import sys; sys.modules['fairseq'] = None; from hyptrans.commands.cli import main; "
+    command = ["probe", *words, str(made / "data"), "--sentences", "1"]
+    done = subprocess.run([sys.executable, "-c", f"{code}sys.exit(main({command!r}))"])
+    assert done.returncode == 0
     # as many symbols, two of which change places
     shutil.copytree(made / "data", tmp_path / "data")
     file = tmp_path / "data" / "data-bin" / "dict.de.txt"
