@@ -147,15 +147,8 @@ def _probe(
     return {"name": PROBE, "probe": tests, "signature": probed["signature"]}
 
 
-def table(found: Results | Mapping[str, Any]) -> str:
-    """Write the results as Markdown; ``found`` holds lines or is a record of version 0.2.0."""
-    if isinstance(found, Mapping):
-        of_all = {key: found[key] for key in ("seed", "versions", "commit")}
-        signed = {f"{key}_signature": one for key, one in found["signatures"].items()}
-        rows = found["models"].items()
-        lines = [{"name": name, "model": name, **row, **of_all, **signed} for name, row in rows]
-        trees = {"probe": found["probe"], "signature": found["probe_signature"]}
-        found = [*(x for x in lines if "updates" in x), {"name": PROBE, **trees}]
+def table(found: Results) -> str:
+    """Write the results as Markdown."""
     scored = CORPUS.table([line for line in found if line["name"] != PROBE])
     probed = [_trees(line) for line in found if line["name"] == PROBE]
     return "\n\n".join([scored, *probed])
