@@ -256,14 +256,20 @@ class Run:
         language = self.tokenizer.languages[1]
         return scores.bleu(found, references, tokenize=scores.tokenizer_for(language))
 
-    def _references(self, test: Pairs) -> list[str]:
-        """Return the raw references of the test set; its targets lack unknown characters.
+    def _references(self, test: Pairs) -> list[str] | None:
+        """Return the raw references of the test set, or None if the folder has lost them.
+
+        The set's targets lack unknown characters. References are lower-cased if the targets are.
 
         Raises:
-            UserError: there are too few of them.
+            UserError: their number is not that of the pairs.
         """
         path = self.data / "raw" / f"test.{self.tokenizer.languages[1]}"
+        if not path.is_file():
+            return None
         lines = scores.read_text(path)
+        if self.tokenizer.rules.steps[1].lowercase:
+            lines = [line.lower() for line in lines]
         if len(lines) != len(test.targets):
             raise UserError(
                 f"{path} has {len(lines):,} lines for {len(test.targets):,} test pairs: prepare "

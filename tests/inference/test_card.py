@@ -42,7 +42,8 @@ def test_card_quotes_languages_and_names_for_yaml_and_python():
     library = pytest.importorskip("huggingface_hub")
     data = 'Tatoeba, "short" sentences: 2026'
     scores = [{"name": "BLEU", "value": 1.5, "signature": "s"}]
-    text = made('a "b"', folder='a "b"', languages=("en", "no"), dataset=data, scores=scores)
+    known = {"dataset": "of the training", "test": data, "scores": scores}
+    text = made('a "b"', folder='a "b"', languages=("en", "no"), **known)
     found = library.ModelCard(text).data
     assert found.language == ["en", "no"]
     (result,) = found.eval_results

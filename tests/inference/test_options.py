@@ -115,7 +115,8 @@ def test_samples_follow_the_seed_and_the_softmax(model):
 def test_samples_differ_between_equal_sentences_and_unseeded_calls(model):
     first, second = model.translate([TEXTS[2]] * 2, sampling=True, seed=1, batch_tokens=1)
     assert first != second
-    assert model.translate(TEXTS[2], sampling=True) != model.translate(TEXTS[2], sampling=True)
+    # two samples may be equal by chance
+    assert len({model.translate(TEXTS[2], sampling=True) for _ in range(20)}) > 1
 
 
 def test_ensemble_averages_probabilities(make, texts, tmp_path):

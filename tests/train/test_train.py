@@ -19,6 +19,7 @@ from transformers import TrainerControl, TrainerState
 
 import hyptrans
 from hyptrans.commands.cli import main
+from hyptrans.data.moses import TextSteps
 from hyptrans.evaluation import scores
 from hyptrans.support import steps
 from hyptrans.train.run import Run
@@ -191,6 +192,20 @@ def test_test_bleu_compares_with_the_raw_references(data, tmp_path, monkeypatch)
     raw.write_text("one line\n")
     done = run(words(tmp_path / "data", tmp_path / "other", "--max-update", "1"))
     assert "test.de has 1 lines for 12 test pairs: prepare the data again" in done.stderr
+
+
+def test_references_are_lower_cased_like_the_targets_and_may_be_lost(tmp_path):
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "test.de").write_text("Ein Hund\nDie Katze\nNein\n")
+    steps_of = [TextSteps("en", lowercase=True), TextSteps("de", lowercase=True)]
+    tokenizer = SimpleNamespace(languages=("en", "de"), rules=SimpleNamespace(steps=steps_of))
+    made = SimpleNamespace(data=tmp_path, tokenizer=tokenizer)
+    pairs = SimpleNamespace(targets=range(3), kept=[0, 2])
+    assert Run._references(made, pairs) == ["ein hund", "nein"]
+    steps_of[1] = TextSteps("de")
+    assert Run._references(made, pairs) == ["Ein Hund", "Nein"]
+    shutil.rmtree(tmp_path / "raw")
+    assert Run._references(made, pairs) is None
 
 
 def test_a_training_whose_loss_is_not_finite_stops_and_says_when(data, tmp_path):
