@@ -105,6 +105,10 @@ def read(
                 "models are for checkpoints, leave them out"
             )
         return folder.read(found)
+    with open(found, "rb") as file:
+        # of an archive, or of a pickle by an old version of torch
+        if file.read(1) not in (b"P", b"\x80"):
+            raise UserError(f"checkpoint {place} is no file of torch: name a model folder instead")
     where = None if data is None else Path(data)
     checkpoint = importlib.import_module("hyptrans.fairseq.checkpoint")
     return checkpoint.read(found, where, subword_models=subword_models, moses=moses)
