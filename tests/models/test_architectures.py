@@ -28,8 +28,6 @@ pytestmark = pytest.mark.parametrize("arch", ARCHITECTURES)
 
 
 def test_both_dropout_options_reach_every_block(arch):
-    if arch.startswith("fifth"):
-        pytest.skip("an example, without dropout")
     model = small(arch, dropout=0.25, attention_dropout=0.5)
     for side in (model.encoder, model.decoder):
         blocks = {"positions": side.embed_positions}
@@ -52,6 +50,8 @@ def dropouts(block):
     for name, module in block.named_modules():
         values = (getattr(module, kind, None) for kind in ("dropout", "attention_dropout"))
         numbers = {value for value in values if isinstance(value, float)}
+        if isinstance(module, torch.nn.Dropout):
+            numbers.add(module.p)
         found.setdefault(name.rpartition(".")[2], set()).update(numbers)
     return found
 
