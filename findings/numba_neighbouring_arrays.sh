@@ -17,27 +17,24 @@ POINTER = types.CPointer(types.float64)
 SIGNATURE = types.void(POINTER, POINTER, POINTER, types.int64, types.int64)
 
 
-@cfunc(SIGNATURE, fastmath={"reassoc"}, error_model="numpy")
-def in_one_loop(given, made, sums, rows, width):
-    x, y, total = carray(given, (rows, width)), carray(made, (rows, width)), carray(sums, (rows,))
-    for i in range(rows):
-        squares, factor = 0.0, 1.0 / x[i, 0]
-        for j in range(1, width):
-            y[i, j] = x[i, j] * factor
-            squares += y[i, j] * y[i, j]
-        total[i] = squares
+def compiled(together):
+    """A C function that stores a row's multiples and sums their squares, in one loop or in two."""
 
+    @cfunc(SIGNATURE, fastmath={"reassoc"}, error_model="numpy")
+    def function(given, made, sums, rows, width):
+        x, y, total = carray(given, (rows, width)), carray(made, (rows, width)), carray(sums, (rows,))
+        for i in range(rows):
+            squares, factor = 0.0, 1.0 / x[i, 0]
+            for j in range(1, width):
+                y[i, j] = x[i, j] * factor
+                if together:
+                    squares += y[i, j] * y[i, j]
+            if not together:
+                for j in range(1, width):
+                    squares += y[i, j] * y[i, j]
+            total[i] = squares
 
-@cfunc(SIGNATURE, fastmath={"reassoc"}, error_model="numpy")
-def in_two_loops(given, made, sums, rows, width):
-    x, y, total = carray(given, (rows, width)), carray(made, (rows, width)), carray(sums, (rows,))
-    for i in range(rows):
-        squares, factor = 0.0, 1.0 / x[i, 0]
-        for j in range(1, width):
-            y[i, j] = x[i, j] * factor
-        for j in range(1, width):
-            squares += y[i, j] * y[i, j]
-        total[i] = squares
+    return function
 
 
 def sums_of(function, numbers, gap):
@@ -51,7 +48,7 @@ def sums_of(function, numbers, gap):
 
 
 draw = np.random.default_rng(0)
-for name, function in (("one loop", in_one_loop), ("two loops", in_two_loops)):
+for name, function in (("one loop", compiled(True)), ("two loops", compiled(False))):
     apart, largest = 0, 0.0
     for width in range(4, 20):
         numbers = draw.standard_normal((3, width))

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-_HYPOTHESES = 1000
-"""Most texts times beam of a batch, which bounds its memory and how long others wait for it."""
+_AT_ONCE, _HYPOTHESES = 200, 1000
+"""Most texts, and most texts times beam, of a batch: they bound its memory and others' wait."""
 
 
 class Kind(NamedTuple):
@@ -21,7 +21,7 @@ class Kind(NamedTuple):
     @property
     def most(self) -> int:
         """Return the most texts of a batch."""
-        return max(1, _HYPOTHESES // self.beam)
+        return max(1, min(_AT_ONCE, _HYPOTHESES // self.beam))
 
 
 class _Job(NamedTuple):
@@ -37,7 +37,7 @@ class Line:
         run: called in the thread with a kind and texts; returns an answer for each text.
 
     Attributes:
-        unanswered: number of texts that wait or that the thread works on.
+        unanswered: number of texts of all requests that wait for their answer.
         busy: whether the thread works on a batch; nothing can interrupt it.
     """
 
@@ -52,19 +52,17 @@ class Line:
         Many texts go through the model in several batches, between those of other requests.
         """
         self.unanswered += len(texts)
-        found, left = list[Any](), texts
+        found = list[Any]()
         try:
-            while left:
-                part, left = left[: kind.most], left[kind.most :]
+            for start in range(0, len(texts), kind.most):
+                part = texts[start : start + kind.most]
                 job = _Job(kind, part, asyncio.get_running_loop().create_future())
                 self._waiting.append(job)
                 self._news.set()
                 found += await job.answer
-                self.unanswered -= len(part)
-        except BaseException:
-            self.unanswered -= len(texts) - len(found)
-            raise
-        return found
+            return found
+        finally:
+            self.unanswered -= len(texts)
 
     @asynccontextmanager
     async def working(self, _app: object) -> AsyncIterator[None]:
@@ -95,10 +93,13 @@ class Line:
             found = iter(await run(thread, self._batch, jobs[0].kind, texts))
         except Exception as error:
             for job in jobs:
-                job.answer.set_exception(error)
+                if not job.answer.cancelled():
+                    job.answer.set_exception(error)
         else:
             for job in jobs:
-                job.answer.set_result([next(found) for _ in job.texts])
+                answers = [next(found) for _ in job.texts]
+                if not job.answer.cancelled():
+                    job.answer.set_result(answers)
 
     def _batch(self, kind: Kind, texts: list[str]) -> list[Any]:
         self.busy = True

@@ -147,7 +147,8 @@ def words(values: Mapping[str, Any]) -> list[str]:
     for name, value in values.items():
         if isinstance(value, bool):
             # an option that begins with no_ has no flag for its default, false
-            found += [_flag(name if value else f"no_{name}")] * (value or name[:3] != "no_")
+            if value or not name.startswith("no_"):
+                found.append(_flag(name if value else f"no_{name}"))
         elif value not in (None, "") and name != DICTIONARIES:
             found += [_flag(name), str(value)]
     return found
