@@ -1,5 +1,6 @@
 """The queue of requests: its batches, order and limit."""
 
+import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -84,13 +85,32 @@ def test_texts_with_different_options_or_models_are_batched_apart(gated, ahead, 
     assert gated.options == [(5, 1.0), (5, 1.0), own, (7, 1.0)]
 
 
-def test_many_texts_go_in_several_batches_between_those_of_others(gated, ahead, monkeypatch):
-    monkeypatch.setattr(line, "_HYPOTHESES", 21)
+@pytest.mark.parametrize(("bound", "most"), [("_HYPOTHESES", 21), ("_AT_ONCE", 4)])
+def test_many_texts_go_in_several_batches_between_those_of_others(
+    bound, most, gated, ahead, monkeypatch
+):
+    monkeypatch.setattr(line, bound, most)
     first = ahead("first")
     many, other = ahead(*"abcdef"), ahead("other", beam=7)
     gated.gate.set()
     assert [texts_of(one) for one in (first, many, other)] == [["first"], [*"abcdef"], ["other"]]
     assert gated.batches == [["first"], [*"abcd"], ["other"], [*"ef"]]
+
+
+def test_a_cancelled_request_breaks_no_later_one():
+    gate, kind = threading.Event(), line.Kind("/translate", "echo", 5, 1.0)
+
+    async def asked():
+        queue = line.Line(lambda _, texts: texts if gate.wait(30) else [])
+        async with queue.working(None):
+            first = asyncio.create_task(queue.ask(kind, ["a"]))
+            while not queue.busy:
+                await asyncio.sleep(0.01)
+            first.cancel()
+            gate.set()
+            return await asyncio.wait_for(queue.ask(kind, ["b"]), 10), queue.unanswered
+
+    assert asyncio.run(asked()) == (["b"], 0)
 
 
 def test_a_full_queue_refuses_texts_until_others_are_answered(gated, port, ahead):
