@@ -14,12 +14,13 @@ from hyptrans.support import tables
 from hyptrans.support.errors import run_command
 from recipes.benchmark import latency
 from recipes.benchmark import speed as speeds
+from recipes.cogs import plan as cogs
 from recipes.cogs.table import means
 from recipes.common import results, seeds
 from recipes.common.exact import MODELS, by_model, right
 from recipes.common.results import LINES
 from recipes.probing.tables import CHECKPOINTS, table
-from recipes.study.pictures import exact_matches, norms, pictures
+from recipes.study.pictures import dots, norms, pictures
 from recipes.study.table import NORMS, SCORED, WIDE, chosen, summary
 from recipes.trees.__main__ import CELLS, FOREST_CELLS, GRID, TEST
 
@@ -34,6 +35,10 @@ WHEN = {
     "hypformer": "texts of thousands of tokens: linear attention",
 }
 """The models that a newcomer chooses from, and when to choose each one."""
+Scores = dict[str, dict[int, list[float]]]
+"""Scores of all seeds, by model and by what the horizontal axis of a picture shows."""
+LEVEL, LEVELS = "level of the lowest common ancestor (root: 0)", range(5)
+LAYER = "layer (0 to 2: encoder, 3 to 5: decoder; 0 and 3: embeddings)"
 SAME = "same-products"
 """Name of the record, and of its block, that compares with the package's own twin, too."""
 
@@ -78,20 +83,64 @@ def drawings() -> dict[Path, str]:
     drawn = pictures(results.read_lines(STUDY / LINES))
     drawn[NORMS] = norms(results.read_lines(STUDY / "norms.jsonl"))
     shown = {DOCS / "pictures" / Path(name).name: drawn[name] for name in (SCORED, WIDE)}
-    shown[DOCS / "pictures" / "trees.svg"] = exact_matches(paths())
+    about = "a dot for each seed, a line through the means"
+    for name, found, title, axis, scale in (
+        ("trees", by_width(), "Exact matches in % by width", "width", "log"),
+        ("levels", by_level(), "Exact matches in % by depth, width 16", LEVEL, "linear"),
+        ("stress", by_layer(), "Stress of the best flat embedding in %", LAYER, "linear"),
+        ("updates", by_updates(), "Exact matches on gen_dev of COGS in %", "updates", "log"),
+    ):
+        shown[DOCS / "pictures" / f"{name}.svg"] = dots(found, f"{title}: {about}", axis, scale)
     return {**{STUDY / name: text for name, text in drawn.items()}, **shown}
 
 
-def paths() -> dict[str, dict[int, list[float]]]:
+def by_width() -> Scores:
     """Return exact matches in the tree of ``recipes/trees``, by model and width, at best rates."""
-    lines = results.read_lines(HERE / "trees" / LINES)
-    found: dict[str, dict[int, list[float]]] = {}
+    found: Scores = {}
     for cell in FOREST_CELLS:
-        best = [one.name for model in MODELS for one in GRID.choice(lines, cell, model).best]
-        finals = [line for line in lines if line["name"] in best]
-        for model, scores in by_model(finals, scores=partial(right, subset=TEST))["scores"].items():
+        for model, scores in _in_tree(cell, "all").items():
             found.setdefault(model, {})[CELLS[cell][0]] = scores
     return found
+
+
+def by_level() -> Scores:
+    """Return the same at width 16, by model and level of the lowest common ancestor."""
+    found: Scores = {}
+    for level in LEVELS:
+        for model, scores in _in_tree("d16", f"level_{level}").items():
+            found.setdefault(model, {})[level] = scores
+    return found
+
+
+def _in_tree(cell: str, kind: str) -> Mapping[str, list[float]]:
+    lines = results.read_lines(HERE / "trees" / LINES)
+    best = {one.name for model in MODELS for one in GRID.choice(lines, cell, model).best}
+    finals = [line for line in lines if line["name"] in best]
+    return dict(by_model(finals, scores=partial(right, subset=TEST, kind=kind))["scores"])
+
+
+def by_layer() -> Scores:
+    """Return how far states are from flat in models of width 16, by model and layer."""
+    found: Scores = {}
+    for name in ("stress", "forms"):
+        for line in results.read_lines(HERE / "trees" / f"{name}.jsonl"):
+            percents = line.get("flat_stress_percent", ())
+            for layer, percent in enumerate(percents):
+                found.setdefault(line.get("form") or line["model"], {})[layer] = [percent]
+    return found
+
+
+def by_updates() -> Scores:
+    """Return exact matches on COGS's selection set, by model and number of updates."""
+    lines, found = results.read_lines(HERE / "cogs" / LINES), Scores()
+    for line in lines:
+        if line["stage"] not in ("rates", "final", "longer", "long"):
+            continue
+        best = cogs.rates(lines, line["model"]).best
+        if best and line["rate"] == best.rate:
+            scores = found.setdefault(line["model"], {}).setdefault(line["updates"], [])
+            scores.append(right(line, cogs.DEV))
+    return {model: dict(sorted(of.items())) for model, of in found.items() if len(of) > 1}
 
 
 def choices(

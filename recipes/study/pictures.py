@@ -6,6 +6,7 @@ import io
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hyptrans.support.extras import require
@@ -131,27 +132,37 @@ def _norms(axes: Axes, found: Mapping[str, Sequence[Line]]) -> None:
     axes.set(xlabel="steps")
 
 
-def exact_matches(found: Mapping[str, Mapping[int, Sequence[float]]]) -> str:
-    """Draw exact matches in percent, by model and width and for each seed, as SVG."""
-    title = "Exact matches in % by width: a dot for each seed, a line through the means"
-    return _draw(title, _over_widths, found)
+def dots(
+    found: Mapping[str, Mapping[int, Sequence[float]]], title: str, about: str, scale: str = "log"
+) -> str:
+    """Draw a dot for each score, and for each model a line through its means, as SVG.
+
+    Args:
+        found: scores by model and place on the horizontal axis.
+        title: title of the picture.
+        about: what the horizontal axis shows.
+        scale: ``log`` or ``linear``, the scale of that axis.
+    """
+    return _draw(title, partial(_dots_over, about=about, scale=scale), found)
 
 
 def _widths(axes: Axes, found: Mapping[str, Mapping[int, Sequence[float]]]) -> None:
-    _over_widths(axes, found)
+    _dots_over(axes, found, "width", "log")
     axes.set(yscale="log")
     _scale(axes)
 
 
-def _over_widths(axes: Axes, found: Mapping[str, Mapping[int, Sequence[float]]]) -> None:
-    for place, (model, widths) in enumerate(found.items()):
-        color, mark = _COLORS[place % len(_COLORS)], _MARKS[place % len(_MARKS)]
-        means = [statistics.fmean(values) for values in widths.values()]
-        axes.plot([*widths], means, f"{mark}-", color=color, label=model)
-        for width, values in widths.items():
-            axes.plot([width] * len(values), values, ".", color=color, alpha=0.6)
-    axes.set(xlabel="width", xscale="log")
-    axes.set_xticks(sorted({width for widths in found.values() for width in widths}))
+def _dots_over(
+    axes: Axes, found: Mapping[str, Mapping[int, Sequence[float]]], about: str, scale: str
+) -> None:
+    for index, (model, scores) in enumerate(found.items()):
+        color, mark = _COLORS[index % len(_COLORS)], _MARKS[index % len(_MARKS)]
+        means = [statistics.fmean(values) for values in scores.values()]
+        axes.plot([*scores], means, f"{mark}-", color=color, label=model)
+        for place, values in scores.items():
+            axes.plot([place] * len(values), values, ".", color=color, alpha=0.6)
+    axes.set(xlabel=about, xscale=scale)
+    axes.set_xticks(sorted({place for scores in found.values() for place in scores}))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.minorticks_off()
 
