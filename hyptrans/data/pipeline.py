@@ -64,13 +64,15 @@ def prepare(
     stages = Stages(plan, args, work, {**made_from, "versions": found}, notes)
     with steps.alone(work):
         try:
-            steps.follow(stages.steps(), work, notes)
+            planned = list(stages.steps())
+            steps.follow(planned, work, notes)
         except UserError:
             if begun and not notes:  # neither this run nor an earlier one finished a step
                 remove(work)
                 with suppress(OSError):
                     out.rmdir()
             raise
+        outputs = [path for step in planned for path in step.outputs]
         content = {
             "command": args.command,
             "made_from": made_from,
@@ -79,7 +81,7 @@ def prepare(
             "inputs": described,
             "keeps intermediate": args.keep_intermediate,
             "steps": [{"name": name, **noted} for name, noted in notes.items()],
-            "outputs": dict(_placed(stages, out)),
+            "outputs": dict(_placed(outputs, stages.result, out)),
         }
         write_json(out / manifest.NAME, content)
         if not args.keep_intermediate:
@@ -121,7 +123,9 @@ def _refuse_others(out: Path, finished: Mapping[str, Any] | None) -> None:
                 )
 
 
-def _placed(stages: Stages, out: Path) -> Iterator[tuple[str, dict[str, str]]]:
+def _placed(
+    outputs: Iterable[Path], result: Path, out: Path
+) -> Iterator[tuple[str, dict[str, str]]]:
     """Replace an earlier run's files in ``out`` by a complete result, and yield name and hash.
 
     They also stay in the result, so that this can be repeated after a kill.
@@ -129,8 +133,8 @@ def _placed(stages: Stages, out: Path) -> Iterator[tuple[str, dict[str, str]]]:
     # the manifest goes last: it tells which of these files are those of an earlier run
     for name in (*_OUTPUTS, manifest.NAME):
         remove(out / name)
-    for path in sorted(stages.files):
-        target = out / path.relative_to(stages.result)
+    for path in sorted(path for path in outputs if path.is_relative_to(result)):
+        target = out / path.relative_to(result)
         target.parent.mkdir(exist_ok=True)
         shutil.copyfile(path, target)
         yield target.relative_to(out).as_posix(), {"sha256": sha256(target)}

@@ -1,7 +1,6 @@
 """``hyptrans probe``: its commands and their options; checking these does not load torch."""
 
 import argparse
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -114,8 +113,4 @@ PROGRAM = Program(
         ),
     },
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status: 0, 2 after an error, 130 after Ctrl-C."""
-    return PROGRAM.run(argv)
+main = PROGRAM.run

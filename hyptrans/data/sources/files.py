@@ -43,18 +43,10 @@ def sgml_segments(path: Path) -> Iterator[str]:
         raise UserError(f"{path} is not IWSLT or WMT markup: it has no segment")
 
 
-def xml_segments(path: Path) -> Iterator[str]:
-    """Yield the segments of an IWSLT XML file, whose entities become characters.
-
-    Raises:
-        UserError: as for SGML.
-    """
-    return map(html.unescape, sgml_segments(path))
-
-
 READERS: dict[str, Callable[[Path], Iterator[str]]] = {
     "tags": tagged_lines,
-    "xml": xml_segments,
+    # in the XML files of IWSLT, entities stand for characters
+    "xml": lambda path: map(html.unescape, sgml_segments(path)),
     "sgml": sgml_segments,
     "plain": read_lines,
 }
@@ -79,10 +71,9 @@ def locate(folders: Sequence[Path], names: Sequence[str]) -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     for name in names:
-        for folder in folders:
-            for path in (folder / name, folder / f"{name}.gz"):
-                if path.is_file():
-                    found.setdefault(name, path)
+        paths = (folder / f"{name}{ending}" for folder in folders for ending in ("", ".gz"))
+        if path := next(filter(Path.is_file, paths), None):
+            found[name] = path
     if missing := [name for name in names if name not in found]:
         raise UserError(f"not found in {folders[0]}: {', '.join(missing)}")
     return found
