@@ -2,6 +2,8 @@
 
 import argparse
 import re
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +91,18 @@ def seed(text: str) -> int:
     if not text.isdecimal() or int(text) > MOST_SEED:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {MOST_SEED}")
     return int(text)
+
+
+def number(kind: type, fits: Callable[[float], bool], about: str) -> Callable[[str], Any]:
+    """Return a parser of numbers that fit, for argparse; ``about`` says which these are."""
+
+    def parse(text: str) -> Any:
+        with suppress(ValueError):
+            if fits(value := kind(text)):
+                return value
+        raise argparse.ArgumentTypeError(f"{text!r} is not {about}")
+
+    return parse
 
 
 def positive(text: str) -> int:

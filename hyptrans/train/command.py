@@ -17,6 +17,7 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 from hyptrans.support.flags import add_out
 from hyptrans.support.logs import quiet
+from hyptrans.support.options import add_settings, given_settings
 from hyptrans.train import settings as known
 from hyptrans.train.settings import DICTIONARIES, FILE, Settings
 
@@ -45,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
         add_user_dir(one)
         about = "settings by name, such as the run.yaml that every run writes; flags override them"
         one.add_argument("--config", type=Path, metavar="FILE", help=about)
-    known.add_arguments(parser.add_argument_group("training"))
+    add_settings(parser.add_argument_group("training"), Settings)
     every = list(words)
     # the command's own parser reports the error
     with contextlib.suppress(argparse.ArgumentError):
@@ -75,11 +76,11 @@ def main(args: argparse.Namespace) -> None:
     plugin, architecture = given.pop("user_dir", None), given.pop("arch", None)
     if architecture is None:
         raise UserError("no architecture was named: give --arch, such as hybonet_plus_iwslt_d64")
-    names = {field.name for field in dataclasses.fields(Settings)}
-    settings = Settings(**{name: given.pop(name) for name in names & given.keys()})
+    settings = given_settings(args, Settings)
     if settings.lr is None:
         settings.lr = known.default_rate(architecture)
-    options = {**known.DROPOUTS, **given}
+    own = {name: value for name, value in given.items() if not hasattr(settings, name)}
+    options = known.DROPOUTS | own
     with quiet():
         from hyptrans.train.run import Run
 

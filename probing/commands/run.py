@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from hyptrans.support.files import sha256, write_json, write_whole
+from hyptrans.support.options import given_settings
 from hyptrans.support.steps import alone, follow
 from hyptrans.support.tables import escaped
 from probing.commands.pipeline import Run, Trees, scored, spaces, steps
@@ -35,7 +36,7 @@ from probing.report.data import (
 )
 from probing.report.page import render
 from probing.report.results import beside, markdown, origin, over_seeds, signature
-from probing.settings import SETS, Punctuation, settings_of
+from probing.settings import SETS, Punctuation, Settings
 from probing.states.file import States
 from probing.text.trees import Sentence, minimum_spanning_edges, read_conllu
 
@@ -88,7 +89,7 @@ def _run_of(args: argparse.Namespace) -> Run:
     check_learnable(map(len, trees["train"].sentences), trees["train"].path)
     check_choosable(trees["dev"].sentences, args.punct, trees["dev"].path)
     # after the trees, as it may fetch models
-    subjects, settings = subjects_of(args), settings_of(args)
+    subjects, settings = subjects_of(args), given_settings(args, Settings)
     controls = args.seeds, args.control, args.punct, args.device
     return Run(args.out, subjects, trees, settings, *controls)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hyptrans.data.subwords import WORDS
 from hyptrans.support.errors import UserError
 from hyptrans.support.flags import add_out, add_overwrite, positive
+from hyptrans.support.options import flag
 
 # options that change no byte of the output; the manifest leaves them out
 _WITHOUT_EFFECT = ("command", "out", "workers", "overwrite", "keep_intermediate")
@@ -88,6 +89,6 @@ def _words(args: argparse.Namespace) -> Iterator[str]:
     """Yield the options that change the output."""
     for name, value in sorted(vars(args).items()):
         if name not in _WITHOUT_EFFECT and value not in (None, False, []):
-            yield "--" + name.replace("_", "-")
+            yield flag(name)
             for one in value if isinstance(value, list) else [value] * (value is not True):
                 yield from map(str, one if isinstance(one, list) else [one])
