@@ -32,11 +32,8 @@ def count_symbols(encoded: Iterable[Path]) -> Counter[str]:
 def write(counts: Counter[str], path: Path, spelling: Collection[str] = ()) -> int:
     """Write a dictionary as ``fairseq-preprocess`` does, and return its number of symbols.
 
-    Args:
-        counts: how often each symbol was seen.
-        path: the file.
-        spelling: symbols to append, with a count of 0. If these are all characters of the training
-            text, only other characters can become ``<unk>``.
+    The symbols of ``spelling`` are appended with a count of 0. If these are all characters of the
+    training text, only other characters can become ``<unk>``.
     """
     seen = counts.keys() - set(SPECIAL)
     rows = [(symbol, counts[symbol]) for symbol in sorted(seen, key=lambda s: (-counts[s], s))]
@@ -56,12 +53,7 @@ def symbols(path: Path) -> Iterator[str]:
 
 
 def encoder(dictionary: Path, dtype: str) -> Callable[[str], bytes]:
-    """Return the function from a line of symbols to the bytes of their numbers and of ``</s>``.
-
-    Args:
-        dictionary: file that :func:`write` wrote.
-        dtype: type of the numbers.
-    """
+    """Return the function from a line to the bytes of its symbols' numbers, ``</s>`` at the end."""
     rows = enumerate((*SPECIAL, *symbols(dictionary)))
     indices = {symbol: number for number, symbol in rows}
 

@@ -32,10 +32,7 @@ def number_type(symbols: int) -> str:
 def write(sentences: Iterable[bytes], dtype: str, prefix: Path) -> int:
     """Write both files of a set and return its number of sentences.
 
-    Args:
-        sentences: the numbers of each sentence, as bytes.
-        dtype: type of the numbers, from :func:`number_type`.
-        prefix: path of the files, to which ``.bin`` and ``.idx`` are added.
+    Each sentence is the bytes of its numbers, whose type is that of :func:`number_type`.
     """
     width = np.dtype(dtype).itemsize
     data, index = files(prefix)

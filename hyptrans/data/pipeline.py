@@ -33,10 +33,8 @@ def prepare(
     It writes ``data-bin/``, ``raw/`` (the references of the test sets), the subword model and,
     last of all, ``manifest.json``.
 
-    Args:
-        args: the shared options, as ``options.check`` leaves them.
-        inputs: the user's files, to be hashed.
-        make_plan: makes the plan; called only if there is something to do.
+    ``args`` are the shared options, as ``options.check`` leaves them, and ``inputs`` the user's
+    files; ``make_plan`` is called only if there is something to do.
 
     Raises:
         UserError: the input or the output folder cannot be used; the message says why.

@@ -188,11 +188,7 @@ def check_dictionaries(
 
 
 def _facts(path: Path, state: Mapping[str, Any], prepared: Path) -> dict[str, Any]:
-    """Return what the model card says about the training.
-
-    Raises:
-        UserError: the checkpoint claims to be an average but is none.
-    """
+    """Return what the model card says about the training."""
     averaged = (state.get("extra_state") or {}).get(AVERAGED)
     if averaged is not None and not (isinstance(averaged, list) and all(map(_is_count, averaged))):
         raise UserError(

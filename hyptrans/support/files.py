@@ -62,17 +62,11 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 def take_lock(path: Path, place: Path) -> int:
     """Lock a file, created if needed, for this process and those that inherit the descriptor.
 
-    The system releases the lock when all of them have ended, however they ended.
-
-    Args:
-        path: the file, in an existing folder.
-        place: what the lock is for, for the message.
-
-    Returns:
-        The descriptor, which the caller may close.
+    The system releases the lock when all of them have ended, however they ended, or when the caller
+    closes the returned descriptor.
 
     Raises:
-        UserError: another process holds the lock, or the file is a link.
+        UserError: another process holds the lock, which is for ``place``; or the file is a link.
     """
     if path.is_symlink():
         raise UserError(f"{path} is a link, and files are never written through one: remove it")

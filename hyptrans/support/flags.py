@@ -19,14 +19,7 @@ _DEVICE = re.compile(r"auto|(cpu|cuda|mps|xpu|hpu|mtia|xla|npu|mlu|musa)(:\d+)?"
 def add_out(
     parser: argparse.ArgumentParser, about: str, *, folder: bool = False, **more: Any
 ) -> None:
-    """Add ``--out``, a file or a folder to write.
-
-    Args:
-        parser: the command's parser.
-        about: help that says what is written.
-        folder: whether ``--out`` is a folder.
-        more: other arguments of argparse, such as ``required`` or ``default``.
-    """
+    """Add ``--out``, a file or a folder to write; ``more`` are other arguments of argparse."""
 
     def checked(name: str) -> Path:
         path, kinds = Path(name), ("file", "folder")

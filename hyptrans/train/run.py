@@ -17,7 +17,6 @@ import transformers
 from transformers import PrinterCallback, TrainerState
 
 from hyptrans.data import manifest
-from hyptrans.data.indexed import IndexedSet
 from hyptrans.evaluation import scores
 from hyptrans.inference.batches import by_length, padded
 from hyptrans.inference.contents import AVERAGED, Contents
@@ -39,14 +38,7 @@ STATE = "trainer_state.json"
 
 
 class Run:
-    """A training of one architecture on one data folder.
-
-    Args:
-        settings: settings of the training.
-        architecture: its name.
-        options: options of the architecture.
-        data: folder that ``hyptrans prepare`` wrote.
-        out: folder of the run.
+    """A training, in the folder ``out``, on a folder that ``hyptrans prepare`` wrote.
 
     Raises:
         UserError: the data cannot be used, or settings contradict each other.
@@ -96,19 +88,13 @@ class Run:
 
     def pairs(self, name: str) -> Pairs:
         """Return the pairs of a set: ``train``, ``valid`` or ``test``."""
-        source, target = self.tokenizer.languages
-        stem = f"{name}.{source}-{target}"
-        sources, targets = (
-            IndexedSet(self.data / "data-bin" / f"{stem}.{one}") for one in (source, target)
-        )
-        longest = (self.model.encoder.longest, self.model.decoder.longest)
-        found = Pairs(sources, targets, *longest)
+        languages = self.tokenizer.languages
+        prefix = self.data / "data-bin" / f"{name}.{'-'.join(languages)}"
+        found = Pairs(prefix, languages, self.model)
         if found.skipped:
             sys.stderr.write(
                 f"{name}: {found.skipped} pairs are too long for the model, left out\n"
             )
-        if not len(found):
-            raise UserError(f"{self.data}: its set {name} has no pair that the model can take")
         return found
 
     def train(self) -> list[float]:
@@ -260,9 +246,6 @@ class Run:
         """Return the raw references of the test set, or None if the folder has lost them.
 
         The set's targets lack unknown characters. References are lower-cased if the targets are.
-
-        Raises:
-            UserError: their number is not that of the pairs.
         """
         path = self.data / "raw" / f"test.{self.tokenizer.languages[1]}"
         if not path.is_file():
@@ -281,9 +264,8 @@ class Run:
         options = SearchSettings(beam=self.settings.beam)
         longest = limits(rows, {}, model.decoder.longest - 1)
         found = [""] * len(rows)
-        for batch in by_length(
-            [*map(len, rows)], BATCH_TOKENS, "translate", None, step=LENGTH_STEP
-        ):
+        lengths = [*map(len, rows)]
+        for batch in by_length(lengths, BATCH_TOKENS, "translate", None, step=LENGTH_STEP):
             source = padded([rows[i] for i in batch], self.words[0], left=True).to(model.device)
             made = search([model], source, longest[batch[0]], options)
             for i, hypotheses in zip(batch, made, strict=True):
@@ -292,9 +274,8 @@ class Run:
 
     def _text(self, tokens: Sequence[int]) -> str:
         words = self.words[1]
-        return self.tokenizer.convert_tokens_to_string(
-            [words[t] for t in tokens if t != words.eos()]
-        )
+        symbols = [words[t] for t in tokens if t != words.eos()]
+        return self.tokenizer.convert_tokens_to_string(symbols)
 
 
 def _losses(state: TrainerState) -> list[float]:

@@ -19,9 +19,7 @@ class Validations(TrainerCallback):
 
     Every process counts for itself, so that all of them stop together; only the first one writes.
 
-    Args:
-        folder: holds a file for the best and each of the last validations.
-        settings: settings of the training.
+    ``folder`` gets a file for the best and each of the last validations.
 
     Attributes:
         bleu: BLEU by number of updates.

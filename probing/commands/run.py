@@ -25,15 +25,7 @@ from probing.probes.evaluation import SELECTED_BY, check_choosable
 from probing.probes.metrics import ARC_LENGTHS, kept_words, predicted_root
 from probing.probes.significance import compare
 from probing.probes.training import Trained, load_probes
-from probing.report.data import (
-    Arcs,
-    Example,
-    ModelResult,
-    Prediction,
-    Report,
-    Scored,
-    Selectivity,
-)
+from probing.report.data import Arcs, Example, ModelResult, Prediction, Report, Scored, Selectivity
 from probing.report.page import render
 from probing.report.results import beside, markdown, origin, over_seeds, signature
 from probing.settings import SETS, Punctuation, Settings
@@ -73,12 +65,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 def _run_of(args: argparse.Namespace) -> Run:
-    """Return the run that the options describe.
-
-    Raises:
-        UserError: an encoder cannot be used, or the trees cannot be read, lack tags, offer nothing
-            to learn or choose no layer.
-    """
+    """Return the run that the options describe, after checks of its trees and encoders."""
     trees = {}
     for part in SETS:
         path = getattr(args, part)

@@ -51,12 +51,10 @@ class Layer:
     """Correlation of the radius with the number of preceding tokens."""
     with_depth: float
     """Correlation of a word's radius with its depth in the gold tree; NaN without trees."""
+    # these are of functions in measures: flat_stress, tangent_stress, gromov_delta
     flat_stress: Estimate
-    """See :func:`probing.geometry.measures.flat_stress`."""
     tangent_stress: Estimate
-    """See :func:`probing.geometry.measures.tangent_stress`."""
     delta: Estimate
-    """See :func:`probing.geometry.measures.gromov_delta`."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hyptrans.data.indexed import IndexedSet
 from hyptrans.inference.batches import padded
 from hyptrans.inference.contents import Contents, data_bin, dictionaries
 from hyptrans.inference.dictionary import fingerprint
@@ -28,8 +27,8 @@ def both_sides(
     Leaves out sentence ends and the token that starts a target sentence.
 
     Args:
-        model: an encoder-decoder.
-        contents: the parts that the model was built from.
+        model: the encoder-decoder that was built from ``contents``.
+        contents: its parts.
         data: folder that ``hyptrans prepare`` wrote, or its ``data-bin``.
         subset: name of the set, such as ``valid``.
         sentences: most pairs to read.
@@ -90,8 +89,4 @@ def _pairs(model: Any, contents: Contents, data: Path, subset: str) -> Pairs:
         raise UserError(
             f"{binary / names[0]}.{source} is not there: name another set with --subset"
         )
-    sources, targets = (IndexedSet(binary / f"{there[0]}.{one}") for one in (source, target))
-    pairs = Pairs(sources, targets, model.encoder.longest, model.decoder.longest)
-    if not len(pairs):
-        raise UserError(f"{binary / there[0]} has no sentence that the model can take")
-    return pairs
+    return Pairs(binary / there[0], contents.languages, model)

@@ -62,8 +62,8 @@ class Corpus:
 
     Args:
         states: states of some or all of the sentences.
-        sentences: all sentences of the tree file that the states were extracted from.
-        name: name of the states in error messages.
+        sentences: all sentences of the tree file.
+        name: name of the states in messages.
         only: places in the tree file of the sentences to use; None uses all that have states.
     """
 

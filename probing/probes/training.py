@@ -108,10 +108,7 @@ class _Task:
         ]
         self.schedules = [
             ReduceLROnPlateau(
-                optimizer,
-                factor=LR_FACTOR,
-                patience=LR_PATIENCE,
-                threshold=LEAST_IMPROVEMENT,
+                optimizer, factor=LR_FACTOR, patience=LR_PATIENCE, threshold=LEAST_IMPROVEMENT
             )
             for optimizer in self.optimizers
         ]

@@ -77,9 +77,7 @@ def layer_charts(models: Sequence[ModelResult]) -> list[Chart]:
     """Draw a chart over the layers of all models for each metric that has numbers of layers."""
     made = []
     for metric, title in TITLES.items():
-        layered = [
-            m for m in models if any(map(math.isfinite, _values(m, metric)) if m.layers else [])
-        ]
+        layered = [m for m in models if m.layers and any(map(math.isfinite, _values(m, metric)))]
         if not layered:
             continue
         about = f"{title} of every layer on the development set; the chosen one is bold"

@@ -20,10 +20,8 @@ def add_shared_arguments(
 ) -> None:
     """Add the options that all commands share; :func:`check` checks them.
 
-    Args:
-        parser: the command's parser.
-        sizes: default vocabulary size for each kind of subwords that the command offers.
-        languages: the default source and target, described in words.
+    ``sizes`` has the default vocabulary size for each kind of subwords that the command offers, and
+    ``languages`` describes the default source and target.
     """
     shown = ", ".join(f"{size} for {kind}" for kind, size in sizes.items() if size)
     add = parser.add_argument
@@ -62,13 +60,8 @@ def check(args: argparse.Namespace, sizes: Mapping[str, int], problems: Sequence
 
     ``args.command`` becomes the command's name and the options that change the output, as typed.
 
-    Args:
-        args: the parsed options.
-        sizes: as for :func:`add_shared_arguments`.
-        problems: those found before, a sentence each.
-
     Raises:
-        UserError: there are problems; one sentence lists them all.
+        UserError: there are problems; one sentence lists those found here and ``problems``.
     """
     found = list(problems)
     command = [args.command, *_words(args)]

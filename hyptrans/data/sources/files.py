@@ -53,11 +53,9 @@ READERS: dict[str, Callable[[Path], Iterator[str]]] = {
 
 
 def parallel_files(kind: str, pairs: Sequence[Sequence[Path]]) -> Pairs:
-    """Yield the pairs of lines of one or several pairs of files, read one after another.
+    """Yield the pairs of lines of pairs of files, source and target, read one after another.
 
-    Args:
-        kind: name of the reader of each file, one of ``READERS``.
-        pairs: the files, source and target.
+    ``kind`` is the name of their reader in ``READERS``.
     """
     for source, target in pairs:
         yield from read_pairs(READERS[kind](source), READERS[kind](target), source, target)
