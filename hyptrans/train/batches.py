@@ -70,11 +70,7 @@ class TokenBatches:
     ``--max-tokens``. In every epoch the number of batches is a multiple of ``parts``, the processes
     times the accumulated batches; the few surplus ones, different in each epoch, are left out.
 
-    Args:
-        sizes: ``(pairs, 2)`` tokens of source and target.
-        max_tokens: largest number of tokens of a batch on either side.
-        seed: seed of the order.
-        parts: the number of batches is a multiple of it.
+    Shapes: ``sizes``, the tokens of source and target, ``(pairs, 2)``.
     """
 
     def __init__(self, sizes: np.ndarray, max_tokens: int, seed: int, parts: int = 1) -> None:

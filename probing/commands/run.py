@@ -146,10 +146,9 @@ def _baselines(sentences: Sequence[Sentence], punct: Punctuation) -> Iterable[Sc
 
 
 def _selectivities(run: Run, gold: Sequence[Sentence]) -> list[Selectivity]:
-    """Return how well the run's probes learn gold trees and control trees.
+    """Return how well a chain of neighbours and each encoder's probes fit gold and control trees.
 
-    Covers a chain of neighbours and every encoder; each probe uses its best layer on the
-    development set.
+    Each probe uses its best layer on the development set.
     """
     metric = SELECTED_BY["distance"]
     made = [control_tree(sentence, run.settings.seed, run.punct) for sentence in gold]

@@ -174,12 +174,7 @@ def mean_scores(several: Sequence[Scores]) -> Scores:
 
 @dataclass
 class Tally:
-    """Collects the scores of several layers sentence by sentence.
-
-    Args:
-        layers: number of predictions for every sentence.
-        punct: what counts as punctuation.
-    """
+    """Collects the scores of a number of layers, sentence by sentence."""
 
     layers: int
     punct: Punctuation = "upos"

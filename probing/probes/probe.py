@@ -30,11 +30,7 @@ LARGEST_RADIUS = 2 * math.atanh(1 - poincare.MARGINS[torch.float32])
 
 
 class Stack(nn.Module):
-    """One parameter per layer, so that each learns at its own pace; stacked to one tensor for use.
-
-    Args:
-        initial: initial values, ``[layers, ...]``.
-    """
+    """A parameter per layer, so that each learns at its own pace; stacked to ``[layers, ...]``."""
 
     def __init__(self, initial: Tensor) -> None:
         super().__init__()

@@ -35,8 +35,6 @@ _STYLE: Any = {
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 400, 250, 44, 34, 42
 """A chart's size and margins in pixels."""
 _MOST_PLACES = 13
-_CLASS = "class-"
-"""Prefix of an element's classes in the id that matplotlib writes."""
 
 
 @dataclass(frozen=True)
@@ -183,8 +181,8 @@ def _svg(figure: Figure, kind: str, label: str) -> Markup:
 
 
 def _for_page(tag: str) -> str:
-    """Give a tag the page's colors and its classes, and remove all ids but those of shapes."""
+    """Give a tag the page's colors, make ``class-…`` its class, keep no other id but of shapes."""
     for name, ink in _INK.items():
         tag = tag.replace(ink, f"var(--{name})")
-    tag = re.sub(rf' id="{_CLASS}([^"]*)"', r' class="\1"', tag)
+    tag = re.sub(r' id="class-([^"]*)"', r' class="\1"', tag)
     return re.sub(r' id="[\w.]+_\d+"', "", tag)

@@ -57,7 +57,7 @@ def _rings(scale: float) -> list[Markup]:
     middle = {"cx": WIDTH / 2, "cy": HEIGHT / 2}
     parts = [svg.element("circle", "boundary", r=RADIUS, **middle)]
     for true in MaxNLocator(MOST_RINGS, steps=[1, 2, 5, 10]).tick_values(0, 3.5 / scale)[1:]:
-        radius = RADIUS * layout.to_disk(true * scale)
+        radius = RADIUS * math.tanh(true * scale / 2)
         if radius < RADIUS - 12:
             parts.append(svg.element("circle", "ring", r=radius, **middle))
             place = {"x": WIDTH / 2, "y": HEIGHT / 2 + radius + 3}

@@ -1,6 +1,5 @@
 """Lay out a sentence's words in the Poincare disk, and compute geodesics between them."""
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -109,11 +108,6 @@ def _agreement(drawn: Tensor, true: Tensor) -> float:
     """Return Spearman's correlation of all pairs' distances: ``[n, 3]`` and ``[n, D]``."""
     i, j = torch.triu_indices(len(true), len(true), 1)
     return rank_correlation(*(lorentz.distance(points[i], points[j]) for points in (drawn, true)))
-
-
-def to_disk(radius: float) -> float:
-    """Convert a geodesic radius to the Euclidean distance from the center of the disk."""
-    return math.tanh(radius / 2)
 
 
 def geodesics(start: Tensor, end: Tensor, count: int) -> Tensor:

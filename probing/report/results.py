@@ -6,6 +6,7 @@ import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -80,13 +81,11 @@ def signature(settings: Settings, punct: Punctuation, seeds: int = 1) -> str:
 
 def describe(spaces: Sequence[Space]) -> str:
     """Describe the space of an encoder's states in a few words."""
-    kind = spaces[0].kind
+    kind, curvatures = spaces[0].kind, [space.c for space in spaces]
     if kind == "euclidean":
         return kind
-    curvatures = sorted({space.c for space in spaces})
-    if len(curvatures) == 1:
-        return f"{kind}, c = {curvatures[0]:g}"
-    return f"{kind}, c = {curvatures[0]:.2g} to {curvatures[-1]:.2g}"
+    least, most = min(curvatures), max(curvatures)
+    return f"{kind}, c = {least:g}" if least == most else f"{kind}, c = {least:.2g} to {most:.2g}"
 
 
 def table(models: Sequence[ModelResult]) -> str:
@@ -100,10 +99,8 @@ def table(models: Sequence[ModelResult]) -> str:
 
 def _selectivity(one: Selectivity) -> str:
     """Format both figures and their difference, with its deviation if there are several seeds."""
-    pairs = zip(one.real, one.control, strict=True)
-    differences = [real - control for real, control in pairs]
-    several = len(differences) > 1
-    spread = f" ± {statistics.stdev(differences):.3f}" if several else ""
+    differences = [real - control for real, control in zip(one.real, one.control, strict=True)]
+    spread = f" ± {statistics.stdev(differences):.3f}" if len(differences) > 1 else ""
     real, control, mean = map(statistics.fmean, (one.real, one.control, differences))
     return f"{real:.3f} - {control:.3f} = {mean:.3f}".replace("-", "\N{MINUS SIGN}") + spread
 
@@ -123,8 +120,8 @@ def layers_of(model: ModelResult) -> str:
     return " / ".join(_range(sorted(set(layers))) for layers in pairs)
 
 
-def _range(layers: list[int]) -> str:
-    return str(layers[0]) if len(layers) == 1 else f"{layers[0]}\N{EN DASH}{layers[-1]}"
+def _range(numbers: Sequence[int]) -> str:
+    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}\N{EN DASH}{numbers[-1]}"
 
 
 def _difference(comparison: Comparison | None) -> str:
@@ -167,10 +164,7 @@ class Table:
 
 
 def beside(report: Report) -> list[Table]:
-    """Return the tables beside the main one.
-
-    One of them compares the first encoder with all others.
-    """
+    """Return the tables beside the main one."""
     first = next((model.name for model in report.models if model.role == "encoder"), "")
     found = [_comparisons(report.comparisons, first)] if report.comparisons else []
     if report.arcs:
@@ -199,9 +193,7 @@ def _comparisons(comparisons: Mapping[str, Sequence[Comparison]], first: str) ->
 
 def _arcs(arcs: Arcs) -> Table:
     """Return UUAS by length of edges: a chain finds all between neighbours and no others."""
-    lasts = [length - 1 for length in arcs.lengths[1:]]
-    classes = zip(arcs.lengths, lasts, strict=False)
-    names = [_range([first, last] if first < last else [first]) for first, last in classes]
+    names = [_range(range(first, longer)) for first, longer in pairwise(arcs.lengths)]
     total = sum(arcs.counts)
     rows = [("share of the edges", *(f"{100 * count / total:.1f} %" for count in arcs.counts))]
     rows += [(name, *map(figure, shares)) for name, shares in arcs.uuas.items()]

@@ -6,8 +6,6 @@ from markupsafe import Markup
 
 from hyptrans.support.errors import clean
 
-Point = tuple[float, float]
-
 # narrow and wide letters of the usual sans-serif fonts, in ems
 _WIDTHS = dict.fromkeys("iljI.,:;'|!", 0.26) | dict.fromkeys('frt()[]-/ "', 0.34)
 _WIDTHS |= dict.fromkeys("mwMW@%", 0.86) | dict.fromkeys("ABCDEGHKNOPQRSUVXY&", 0.7)
@@ -38,7 +36,7 @@ def figure(width: float, height: float, label: str, kind: str, parts: Iterable[M
     return element("svg", kind, Markup("").join(parts), **attributes)
 
 
-def line(places: Iterable[Point]) -> str:
+def line(places: Iterable[tuple[float, float]]) -> str:
     """Return the path of straight lines through the places."""
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
 
