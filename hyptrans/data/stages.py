@@ -48,12 +48,8 @@ class Plan:
 class Stages:
     """Takes the sets from raw text to ``data-bin``, with one folder per stage under ``work``.
 
-    Args:
-        plan: the sets and what happens to them.
-        args: the shared options, as ``options.check`` leaves them.
-        work: folder of all stages.
-        settings: all that decides the outputs of the steps.
-        notes: what earlier steps returned, by name.
+    ``args`` are the shared options, as ``options.check`` leaves them, ``settings`` all that decides
+    the outputs of the steps, and ``notes`` what earlier steps returned, by name.
 
     Attributes:
         result: the folder with the files for the user.

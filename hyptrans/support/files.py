@@ -195,13 +195,12 @@ def read_bytes(path: Path, most: int) -> bytes:
 
 def sha256(path: Path) -> str:
     """Return the SHA-256 of a file, or that of a folder's sorted file names and their hashes."""
+    digest = hashlib.sha256()
     if path.is_dir():
-        digest = hashlib.sha256()
         for entry in sorted(entry for entry in path.rglob("*") if entry.is_file()):
             digest.update(f"{entry.relative_to(path).as_posix()}\0{sha256(entry)}\n".encode())
         return digest.hexdigest()
     # Python 3.10 lacks hashlib.file_digest
-    digest = hashlib.sha256()
     with open(path, "rb") as opened:
         while block := opened.read(1 << 20):
             digest.update(block)

@@ -51,9 +51,8 @@ def draw(example: Example, prediction: Prediction, model: str) -> Markup:
         svg.element("text", "side", "predicted", x=0, y=under + 21),
     ]
     for word, x, gray in zip(example.words, centers, example.punctuation, strict=True):
-        parts.append(
-            svg.element("text", "word skip" if gray else "word", word, x=x, y=rise + SIZE + 1)
-        )
+        kind = "word skip" if gray else "word"
+        parts.append(svg.element("text", kind, word, x=x, y=rise + SIZE + 1))
     agreeing = gold & predicted
     root_kind = "good" if prediction.root == example.gold_root else "bad"
     for height, root, base, way in (

@@ -9,20 +9,12 @@ import jinja2
 from markupsafe import Markup
 
 from hyptrans.support.errors import clean
-from probing.geometry.layers import HEADER, cells, verdict
+from probing.geometry.layers import COLUMNS, cells, verdict
 from probing.probes.metrics import METRICS
 from probing.report import arcs, charts, disk, layout, results
 from probing.report.data import Example, ModelResult, Report
 from probing.report.results import NOTHING, figure
 from probing.settings import SENTENCES
-
-NAMES = {
-    "uuas": "undirected unlabeled attachment score",
-    "dspr": "distance Spearman correlation",
-    "root": "root accuracy",
-    "nspr": "norm Spearman correlation",
-}
-"""The metrics' full names."""
 
 
 def render(report: Report) -> str:
@@ -43,7 +35,7 @@ def render(report: Report) -> str:
         report=report,
         script=Markup(script),
         policy=policy(script),
-        metrics=[(metric, title, NAMES[metric]) for metric, title in results.TITLES.items()],
+        titles=results.TITLES,
         rows=rows(report.models),
         layers=charts.layer_charts(report.models),
         key=charts.key(report.models),
@@ -55,7 +47,7 @@ def render(report: Report) -> str:
         ],
         models=names,
         verdict=verdict,
-        space_header=HEADER,
+        space_header=list(COLUMNS),
         sentences=SENTENCES,
     )
     # keep a number and its unit on one line

@@ -26,14 +26,10 @@ def element(tag: str, kind: str, inside: str = "", /, **attributes: float | str)
 
 def figure(width: float, height: float, label: str, kind: str, parts: Iterable[Markup]) -> Markup:
     """Return an ``<svg>`` that screen readers treat as one image named ``label``."""
-    attributes: dict[str, float | str] = {
-        "viewBox": f"0 0 {width:.1f} {height:.1f}",
-        "width": width,
-        "height": height,
-        "role": "img",
-        "aria-label": label,
-    }
-    return element("svg", kind, Markup("").join(parts), **attributes)
+    box = f"0 0 {width:.1f} {height:.1f}"
+    named: dict[str, float | str] = {"role": "img", "aria-label": label}
+    inside = Markup("").join(parts)
+    return element("svg", kind, inside, viewBox=box, width=width, height=height, **named)
 
 
 def line(places: Iterable[tuple[float, float]]) -> str:
