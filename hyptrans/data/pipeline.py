@@ -86,11 +86,9 @@ def prepare(
             remove(work)
     sys.stdout.write("".join(f"{one_line(line)}\n" for line in _summary(args, notes)))
     data = os.path.relpath(out) if out.is_relative_to(Path.cwd()) else str(out)
-    train = ["hyptrans", "train", data, "--arch", "hybonet_plus_iwslt_d64"]
-    train += ["--out", f"runs/{out.name}"]
-    sys.stdout.write(
-        f"{out} is ready; {manifest.NAME} has the details\n\ntrain on it:\n{shlex.join(train)}\n"
-    )
+    options = ["--arch", "hybonet_plus_iwslt_d64", "--out", f"runs/{out.name}"]
+    train = shlex.join(["hyptrans", "train", data, *options])
+    sys.stdout.write(f"{out} is ready; {manifest.NAME} has the details\n\ntrain on it:\n{train}\n")
 
 
 def _refuse_another(out: Path, finished: Mapping[str, Any], made_from: Mapping[str, Any]) -> None:

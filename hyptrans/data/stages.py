@@ -70,9 +70,8 @@ class Stages:
         self._tests = [name for name in plan.sets if name.startswith("test")]
         self._now = {name: self._files("raw", name) for name in plan.sets}
         """The files of each set after the last stage."""
-        self._dictionaries = {
-            lang: self.result / "data-bin" / f"dict.{lang}.txt" for lang in self.languages
-        }
+        binary = self.result / "data-bin"
+        self._dictionaries = {lang: binary / f"dict.{lang}.txt" for lang in self.languages}
         model = subwords.MODEL_NAMES.get(args.bpe)
         self._model = self.result / model if model else None
 

@@ -36,9 +36,8 @@ class Pairs(Dataset[dict[str, Tensor]]):
     """
 
     def __init__(self, prefix: Path, languages: Sequence[str], model: Any) -> None:
-        sources, targets = (
-            IndexedSet(prefix.with_name(f"{prefix.name}.{language}")) for language in languages
-        )
+        paths = [prefix.with_name(f"{prefix.name}.{language}") for language in languages]
+        sources, targets = map(IndexedSet, paths)
         if len(sources) != len(targets):
             raise UserError(
                 f"{len(sources)} sources and {len(targets)} targets do not pair up: prepare the "
@@ -57,9 +56,7 @@ class Pairs(Dataset[dict[str, Tensor]]):
 
     def __getitem__(self, index: int) -> dict[str, Tensor]:
         place = int(self.kept[index])
-        source, target = (
-            torch.as_tensor(side[place]).long() for side in (self.sources, self.targets)
-        )
+        source, target = (torch.as_tensor(side[place]) for side in (self.sources, self.targets))
         return {"input_ids": source, "labels": target}
 
 

@@ -37,15 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
     add("data", type=Path, metavar="DATA", help="folder that hyptrans prepare wrote")
     add_out(parser, "folder of the run; the same command resumes it", folder=True, required=True)
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    arch = "architecture and size, such as hybonet_plus_iwslt_d64; --help then lists its options"
+    config = "settings by name, such as the run.yaml that every run writes; flags override them"
     for one in (parser, first):
-        about = (
-            "architecture and size, such as hybonet_plus_iwslt_d64; --help then lists its options"
-        )
-        one.add_argument("--arch", metavar="NAME", help=about)
+        one.add_argument("--arch", metavar="NAME", help=arch)
         # the plug-in registers architectures that --arch may name
         add_user_dir(one)
-        about = "settings by name, such as the run.yaml that every run writes; flags override them"
-        one.add_argument("--config", type=Path, metavar="FILE", help=about)
+        one.add_argument("--config", type=Path, metavar="FILE", help=config)
     add_settings(parser.add_argument_group("training"), Settings)
     every = list(words)
     # the command's own parser reports the error

@@ -125,9 +125,8 @@ class Trainer(Seq2SeqTrainer):
             broadcast_object_list(figures)
         metrics = {"eval_ppl": round(figures[0], 3), "eval_bleu": round(figures[1], 2)}
         self.log(metrics)
-        self.control = self.callback_handler.on_evaluate(
-            self.args, self.state, self.control, metrics
-        )
+        inform = self.callback_handler.on_evaluate
+        self.control = inform(self.args, self.state, self.control, metrics)
         return metrics
 
     @torch.no_grad()

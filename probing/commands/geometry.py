@@ -15,11 +15,7 @@ from probing.states.model import build_model
 
 
 def main(args: argparse.Namespace) -> None:
-    """Run ``hyptrans probe geometry``.
-
-    Raises:
-        UserError: a file, flag or value is wrong.
-    """
+    """Run ``hyptrans probe geometry``."""
     place = locate(args.checkpoint)
     # a data set has tokens already, so how text becomes tokens does not matter
     how: dict[str, Any] = {"data": args.data, "subword_models": {"none": None}}

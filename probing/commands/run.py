@@ -40,11 +40,7 @@ EXAMPLES = 6
 
 
 def main(args: argparse.Namespace) -> None:
-    """Run ``hyptrans probe run``.
-
-    Raises:
-        UserError: an option or what it names cannot be used.
-    """
+    """Run ``hyptrans probe run``."""
     run = _run_of(args)
     # of two simultaneous runs, one would score the other's probes
     with alone(args.out):
@@ -93,9 +89,8 @@ def _results(run: Run, page: Report) -> dict[str, Any]:
             }
             for fit in run.fits(subject)
         }
-        left_out[subject.name] = {
-            part: States(subject.states(part)).contents.left_out for part in SETS
-        }
+        contents = {part: States(subject.states(part)).contents for part in SETS}
+        left_out[subject.name] = {part: one.left_out for part, one in contents.items()}
     shown = ("signature", "models", "notes", "comparisons", "arcs", "selectivities")
     return {name: plain[name] for name in shown} | {
         "probe": {model.name: model.test for model in page.models},

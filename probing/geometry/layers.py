@@ -119,10 +119,8 @@ def verdict(layers: Sequence[Layer]) -> str:
     fit = f"the best flat embedding of the same dimension misses distances by {size}"
     used = sum(stress >= CURVED for stress in stresses)
     if used:
-        where = f"in {used} of {len(behind)} layers"
-        return (
-            f"{side} uses the curvature {where}: {fit}; at least {100 * CURVED:g} % counts as use."
-        )
+        use = f"uses the curvature in {used} of {len(behind)} layers"
+        return f"{side} {use}: {fit}; at least {100 * CURVED:g} % counts as use."
     extent = "does not use" if stresses[-1] < FLAT else "hardly uses"
     return f"{side} {extent} the curvature: {fit}."
 

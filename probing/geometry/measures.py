@@ -164,9 +164,8 @@ def over_samples(
     rng = torch.Generator().manual_seed(seed)
     if len(cloud) <= size:
         return Estimate(function(cloud), math.nan)
-    found = [
-        function(cloud[torch.randperm(len(cloud), generator=rng)[:size]]) for _ in range(samples)
-    ]
+    drawn = (torch.randperm(len(cloud), generator=rng)[:size] for _ in range(samples))
+    found = [function(cloud[places]) for places in drawn]
     return Estimate(float(np.mean(found)), float(np.std(found, ddof=1) / math.sqrt(samples)))
 
 

@@ -156,10 +156,9 @@ class Scores:
         added = np.full(getattr(self, metric).shape, math.nan)
         for row, values in zip(added, getattr(self, metric), strict=True):
             defined = ~np.isnan(values) if used is None else used
-            found, of_length, counts = np.unique(
-                self.lengths[defined], return_inverse=True, return_counts=True
-            )
-            row[defined] = values[defined] / counts[of_length] / len(found)
+            lengths = self.lengths[defined]
+            found, place, counts = np.unique(lengths, return_inverse=True, return_counts=True)
+            row[defined] = values[defined] / counts[place] / len(found)
         return added
 
 

@@ -200,9 +200,8 @@ class EuclideanProbe(Probe):
     kind = "euclidean"
 
     def _draw(self, width: int, rank: int, spaces: Sequence[Space]) -> None:
-        self.weight = self._uniform(
-            rank, self._vector_width, (3 / self._vector_width / rank) ** 0.5
-        )
+        own = self._vector_width
+        self.weight = self._uniform(rank, own, (3 / own / rank) ** 0.5)
 
     def points(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
         layers = self._chosen(layers)

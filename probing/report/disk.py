@@ -87,9 +87,7 @@ def _name(widths: list[float], points: np.ndarray, edges: np.ndarray) -> Boxes:
         + np.sign(offsets.round(6)) * spans[:, None] / 2 * np.abs(np.tile(ways, (5, 1)))
     )
     boxes = np.concatenate([middles - spans[:, None] / 2, middles + spans[:, None] / 2], axis=2)
-    fixed = (
-        far + 2.0 * _inside(boxes, edges) + 25.0 * _inside(boxes, points) + 60.0 * _outside(boxes)
-    )
+    fixed = far + 2 * _inside(boxes, edges) + 25 * _inside(boxes, points) + 60 * _outside(boxes)
     chosen = fixed.argmin(1)
     for _ in range(6):
         for i in range(count):

@@ -61,9 +61,8 @@ def flatten(tangents: Tensor, fitted: Tensor) -> Tensor:
     chosen = tangents[fitted] if bool(fitted.any()) else tangents
     mean = chosen.mean(0)
     mean = mean / mean.norm().clamp_min(LEAST_LENGTH)
-    _, values, components = torch.linalg.svd(
-        chosen - (chosen @ mean).unsqueeze(1) * mean, full_matrices=False
-    )
+    across = chosen - (chosen @ mean).unsqueeze(1) * mean
+    _, values, components = torch.linalg.svd(across, full_matrices=False)
     # one or two vectors have too few directions orthogonal to their mean; it then serves as an axis
     axes = [axis for axis, value in zip(components, values, strict=True) if value > LEAST_SPREAD]
     axes = ([*axes, mean])[:2]

@@ -75,9 +75,8 @@ class Named:
             fetch(self.urls, args.raw)
         # archives unpack into subfolders
         folders = [args.raw, *sorted(path for path in args.raw.iterdir() if path.is_dir())]
-        found = locate(
-            folders, [name for pairs in names.values() for pair in pairs for name in pair]
-        )
+        every = [name for pairs in names.values() for pair in pairs for name in pair]
+        found = locate(folders, every)
         sets = {}
         for one, pairs in names.items():
             paths = [[found[name] for name in pair] for pair in pairs]

@@ -33,10 +33,8 @@ def add_shared_arguments(
     about = f"kind of subwords: {', '.join(sizes)} "
     about += "(default: sentencepiece with --raw-text, else subword-nmt)"
     add("--bpe", choices=list(sizes), metavar="KIND", help=about)
-    about = (
-        "maximum merges of subword-nmt or pieces of sentencepiece, learned jointly on both sides; "
-    )
-    about += f"a small text supports fewer (default: {shown})"
+    about = "maximum merges of subword-nmt or pieces of sentencepiece, learned jointly on both "
+    about += f"sides; a small text supports fewer (default: {shown})"
     add("--vocab-size", type=positive, metavar="N", help=about)
     about = "no lower-casing and no Moses steps, for sacreBLEU on detokenized text"
     add("--raw-text", action="store_true", help=about)
