@@ -24,6 +24,7 @@ from hyptrans.inference.options import LENGTH_STEP, limits
 from hyptrans.inference.options import Settings as SearchSettings
 from hyptrans.inference.search import search
 from hyptrans.inference.sharing import folder as model_folder
+from hyptrans.layers.manifold import manifold_parameters
 from hyptrans.support.errors import UserError
 from hyptrans.train.batches import Pairs, collate
 from hyptrans.train.settings import SCHEDULES, Settings
@@ -76,7 +77,7 @@ class Run:
         self.cuda = torch.cuda.is_available() and settings.device != "cpu"
         if settings.device not in ("auto", "cpu") and not self.cuda:
             raise UserError(f"--device {settings.device}: torch finds no such device; leave it out")
-        points = [name for name, one in self.model.named_parameters() if hasattr(one, "manifold")]
+        points = manifold_parameters(self.model)
         if settings.fsdp and points:
             raise UserError(
                 f"--fsdp splits parameters, but {', '.join(points)} are points, which cannot be "

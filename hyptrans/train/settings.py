@@ -138,11 +138,11 @@ def write(path: Path, values: Mapping[str, Any]) -> None:
     Raises:
         UserError: the file has other settings that a training must keep when it is resumed.
     """
-    before = read(path) if path.exists() else values
-    for name in sorted({*before, *values} - FREE):
-        if before.get(name) != values.get(name):
+    stored = read(path) if path.exists() else values
+    for name in sorted({*stored, *values} - FREE):
+        if stored.get(name) != values.get(name):
             raise UserError(
-                f"{path} says {name}: {before.get(name)}, got {values.get(name)}: a resumed "
+                f"{path} says {name}: {stored.get(name)}, got {values.get(name)}: a resumed "
                 "training keeps its settings; name another --out for a new one"
             )
     write_whole(path, require("yaml", "transformers").safe_dump(dict(values), sort_keys=False))

@@ -182,10 +182,8 @@ def _notes(scored: int, total: int) -> list[str]:
     """Return notes on the sentences that were scored and those that were left out."""
     notes = [f"Scored on {scored} of {total} sentences of the test set."]
     if scored < total:
-        notes.append(
-            "The others are too long for some encoder or have words that it cannot take; "
-            "results.json lists them."
-        )
+        why = "are too long for some encoder or have words that it cannot take"
+        notes.append(f"The others {why}; results.json lists them.")
     return notes
 
 

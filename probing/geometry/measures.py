@@ -94,8 +94,8 @@ def _smacof(found: Tensor, points: Tensor) -> float:
         ratios = torch.where(flat > ONE_PLACE * flat.max(), found / flat, 0.0)
         points = (ratios.sum(1, keepdim=True) * points - ratios @ points) / len(points)
         flat = _flat_distances(points)
-        before, stress = stress, _stress(found, flat)
-        if before - stress <= SMACOF_TOLERANCE * before:
+        previous, stress = stress, _stress(found, flat)
+        if previous - stress <= SMACOF_TOLERANCE * previous:
             break
     return stress
 

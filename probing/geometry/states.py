@@ -43,13 +43,13 @@ def both_sides(
     found: dict[str, list[tuple[Tensor, ...]]] = {"encoder": [], "decoder": []}
     for start in range(0, len(rows), BATCH_SENTENCES):
         batch = rows[start : start + BATCH_SENTENCES]
-        before = padded([row["input_ids"].tolist() for row in batch], words)
-        after = padded([row["labels"][:-1].tolist() for row in batch], words)
+        sources = padded([row["input_ids"].tolist() for row in batch], words)
+        targets = padded([row["labels"][:-1].tolist() for row in batch], words)
         # as in training, the decoder's input starts with the end-of-sentence token
-        given = torch.cat([after.new_full((len(after), 1), words.eos()), after], 1)
-        encoded = model.encoder(before.to(device))
-        decoded = model.decoder(given.to(device), encoded.states[-1], encoded.padding)
-        of_sides = ("encoder", encoded.states, before), ("decoder", decoded, given)
+        inputs = torch.cat([targets.new_full((len(targets), 1), words.eos()), targets], 1)
+        encoded = model.encoder(sources.to(device))
+        decoded = model.decoder(inputs.to(device), encoded.states[-1], encoded.padding)
+        of_sides = ("encoder", encoded.states, sources), ("decoder", decoded, inputs)
         for side, states, tokens in of_sides:
             real = tokens.ne(words.pad()) & tokens.ne(words.eos())
             position = torch.arange(tokens.size(1)).expand_as(tokens)

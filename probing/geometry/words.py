@@ -32,6 +32,8 @@ def words_of(
     places = range(min(len(states), SENTENCES))
     chosen = [trees[states.kept[i]] for i in places]
     whole = torch.cat([_whole(encoder, sentence) for sentence in chosen])
+    # edges to the root
+    depths = [torch.from_numpy(distance_matrix(one.heads)[one.root]) for one in chosen]
     often = [counts[word.lower()] for sentence in chosen for word in sentence.words]
     return Cloud(
         side="encoder",
@@ -39,13 +41,8 @@ def words_of(
         spaces=states.spaces,
         frequency=torch.tensor(often)[whole],
         position=torch.cat([torch.arange(len(sentence)) for sentence in chosen])[whole],
-        depth=torch.cat([_depths(sentence) for sentence in chosen])[whole],
+        depth=torch.cat(depths)[whole],
     )
-
-
-def _depths(sentence: Sentence) -> torch.Tensor:
-    """Return the number of edges between every word and the root, ``[words]``."""
-    return torch.from_numpy(distance_matrix(sentence.heads)[sentence.root])
 
 
 def _whole(encoder: WordEncoder, sentence: Sentence) -> torch.Tensor:

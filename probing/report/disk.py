@@ -38,7 +38,9 @@ def draw(example: Example, prediction: Prediction, model: str, disk: layout.Disk
     names = _name(widths, places, ways.reshape(-1, 2))
     for i, (word, place, box) in enumerate(zip(words, places, names, strict=True)):
         kind = "center" if i == root else "skip" if example.punctuation[i] else ""
-        parts += _leader(place, box)
+        near = np.clip(place, box[:2] + 2, box[2:] - 2)
+        if math.dist(place, near) > 13:
+            parts.append(svg.element("path", "leader", d=svg.line([tuple(place), tuple(near)])))
         size = 6 if i == root else 2.5 if example.punctuation[i] else 4
         parts.append(svg.element("circle", f"dot {kind}", cx=place[0], cy=place[1], r=size))
         left, top, right, bottom = box
@@ -114,11 +116,3 @@ def _overlap(boxes: Boxes, others: Boxes) -> np.ndarray:
     sides = (np.minimum(boxes[:, None, 2:], others[:, 2:]) - low).clip(0)
     area = sides.prod(-1)
     return ((area > 0) * 10.0 + area / 8).sum(1)
-
-
-def _leader(point: np.ndarray, box: np.ndarray) -> list[Markup]:
-    """Draw a thin line from a point to its name unless the name is close to it."""
-    near = np.clip(point, box[:2] + 2, box[2:] - 2)
-    if math.dist(point, near) <= 13:
-        return []
-    return [svg.element("path", "leader", d=svg.line([tuple(point), tuple(near)]))]
