@@ -178,9 +178,9 @@ def check_dictionaries(
             f"checkpoint {one_line(str(path))} does not say which dictionaries it was trained "
             "with: only their sizes are compared with the data's\n"
         )
+        return
     for side, dictionary in dictionaries.items():
-        known = stored.get(side) if isinstance(stored, Mapping) else None
-        if known is not None and known != fingerprint(dictionary):
+        if stored.get(side) not in (None, fingerprint(dictionary)):
             raise UserError(
                 f"checkpoint {path} was trained with another {side} dictionary: name the data "
                 "folder of its training"

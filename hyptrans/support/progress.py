@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tqdm import tqdm
 
@@ -22,10 +22,4 @@ def bar(
     delay: float = 0.0,
 ) -> Iterable[T]:
     """Return ``items`` with a count on stderr, shown once they have taken ``delay`` seconds."""
-    how: dict[str, Any] = {
-        "unit": unit,
-        "unit_scale": True,
-        "mininterval": interval(),
-        "delay": delay,
-    }
-    return tqdm(items, name, total, **how)
+    return tqdm(items, name, total, unit=unit, unit_scale=True, mininterval=interval(), delay=delay)

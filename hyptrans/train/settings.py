@@ -29,20 +29,17 @@ DICTIONARIES = "dictionaries"
 FREE = {"max_update", "patience", "device", "log_interval", "report_to", "user_dir"}
 """Settings that may change when a training is resumed."""
 
-
 _whole = number(int, lambda n: n >= 0, "a whole number of at least 0")
 _finite = number(float, lambda x: 0 <= x < math.inf, "at least 0 and finite")
+_rate = number(float, lambda x: 0 < x < math.inf, "above 0 and finite")
+_share = number(float, lambda x: 0 <= x < 1, "at least 0 and below 1")
 
 
 @dataclass
 class Settings:
     """All settings except the architecture's; flags are named as in fairseq."""
 
-    lr: float | None = setting(
-        None,
-        "learning rate (default: the best of recipes/study)",
-        number(float, lambda x: 0 < x < math.inf, "above 0 and finite"),
-    )
+    lr: float | None = setting(None, "learning rate (default: the best of recipes/study)", _rate)
     lr_scheduler: str = setting("polynomial_decay", "schedule of the rate", choices=[*SCHEDULES])
     warmup_updates: int = setting(300, "updates during which the rate rises to --lr", _whole)
     max_update: int = setting(
@@ -53,11 +50,7 @@ class Settings:
     )
     update_freq: int = setting(1, "batches accumulated for one update")
     clip_norm: float = setting(0.5, "largest norm of the gradient", _finite)
-    label_smoothing: float = setting(
-        0.1,
-        "probability spread over the other tokens",
-        number(float, lambda x: 0 <= x < 1, "at least 0 and below 1"),
-    )
+    label_smoothing: float = setting(0.1, "probability spread over the other tokens", _share)
     weight_decay: float = setting(
         0.0, "decoupled weight decay of parameters other than points", _finite
     )
