@@ -117,10 +117,8 @@ def _english_clause(node: Node, noun: Node | None = None) -> Word:
     head.before.sort(key=lambda word: word.deprel != "advcl")
     if node.negative:
         do = "did" if past else "does" if third else "do"
-        head.before.append(Word(do, "do", "AUX", "aux"))
-        head.before.append(Word("not", "not", "PART", "advmod"))
-    head.before += _modifiers(node, 0)
-    head.before = _link(node) + head.before
+        head.before += [Word(do, "do", "AUX", "aux"), Word("not", "not", "PART", "advmod")]
+    head.before = [*_link(node), *head.before, *_modifiers(node, 0)]
     return head
 
 
@@ -145,11 +143,11 @@ def _tovari_noun(node: Node, case: str) -> Word:
 
 def _tovari_clause(node: Node) -> Word:
     subject = node.part("nsubj")
-    endings = ["mA"] if node.negative else []
-    endings.append((PARTICIPLES[node.gap] if node.gap else TENSES)[node.tense])
-    endings.append("t" if subject and subject.plural and not node.gap else "")
+    negation = "mA" if node.negative else ""
+    tense = (PARTICIPLES[node.gap] if node.gap else TENSES)[node.tense]
+    plural = "t" if subject and subject.plural and not node.gap else ""
     stem, deprel = node.lexeme.stem, "acl" if node.gap else node.role
-    head = Word(ending(stem, *endings), stem, "VERB", deprel)
+    head = Word(ending(stem, negation, tense, plural), stem, "VERB", deprel)
     for role in ("advcl", "nsubj", "obl", "obj", "ccomp", "conj"):
         # a relative clause has a participle, whose subject is in the genitive
         case = "acc" if role != "nsubj" else "gen" if node.gap else "nom"

@@ -80,9 +80,7 @@ def layer_charts(models: Sequence[ModelResult]) -> list[Chart]:
             continue
         about = f"{title} of every layer on the development set; the chosen one is bold"
         head = ("layer", *range(max(len(model.layers) for model in layered)))
-        rows = [
-            (m.name, *(_cell(m, metric, layer) for layer in range(len(m.layers)))) for m in layered
-        ]
+        rows = [(model.name, *_cells(model, metric)) for model in layered]
         made.append(Chart(about, _draw(models, metric, title), head, rows))
     return made
 
@@ -109,11 +107,11 @@ def _chosen(model: ModelResult, metric: str) -> set[int]:
     return {pair[metric not in OF_DISTANCE] for pair in model.chosen_layers}
 
 
-def _cell(model: ModelResult, metric: str, layer: int) -> str:
-    """Return a cell of a metric's table, bold for a chosen layer."""
-    shown = figure(_values(model, metric)[layer])
-    bold = layer in _chosen(model, metric)
-    return Markup("<strong>{}</strong>").format(shown) if bold else shown
+def _cells(model: ModelResult, metric: str) -> list[str]:
+    """Return a metric of each layer for its table, bold for chosen layers."""
+    bold, chosen = Markup("<strong>{}</strong>"), _chosen(model, metric)
+    shown = enumerate(map(figure, _values(model, metric)))
+    return [bold.format(text) if layer in chosen else text for layer, text in shown]
 
 
 def _draw(models: Sequence[ModelResult], metric: str, title: str) -> Markup:

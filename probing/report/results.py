@@ -32,6 +32,10 @@ _SELECTIVE = (
     "word type decides whether its words depend on the previous word, the next or the first (after "
     "Hewitt and Liang 2019). Each probe uses its best layer on the development set."
 )
+_COLUMNS = (
+    "Test set. Layers: the best on the development set for UUAS and Dspr. / for Root and Nspr.; "
+    "0 is the embeddings."
+)
 _DEVIATION = "±: standard deviation over probe seeds."
 
 
@@ -134,17 +138,8 @@ def _difference(comparison: Comparison | None) -> str:
 
 def markdown(models: Sequence[ModelResult], line: str, notes: Sequence[str] = ()) -> str:
     """Return the table, an explanation of its columns, notes and the signature in Markdown."""
-    return "\n\n".join(
-        [
-            table(models),
-            "Test set. Layers: the best on the development set for UUAS and Dspr. / for Root and "
-            "Nspr.; 0 is the embeddings.",
-            *([_DEVIATION] if any(model.spread for model in models) else []),
-            *notes,
-            f"Signature: `{line}`",
-            "",
-        ]
-    )
+    spread = [_DEVIATION] if any(model.spread for model in models) else []
+    return "\n\n".join([table(models), _COLUMNS, *spread, *notes, f"Signature: `{line}`", ""])
 
 
 @dataclass(frozen=True)
