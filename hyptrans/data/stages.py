@@ -157,10 +157,8 @@ class Stages:
                 pairs = _bar(read_pairs(*map(read_lines, before), *before), title)
                 kept = enumerate(rule.keep(pairs, dropped) if rule else pairs, 1)
                 moved = one != name
-                counts[one] = write_pairs(
-                    (pair for n, pair in kept if not held_out or (n % held_out == 0) is moved),
-                    *files,
-                )
+                chosen = (pair for n, pair in kept if not held_out or (n % held_out == 0) is moved)
+                counts[one] = write_pairs(chosen, *files)
                 counts["dropped"] = dict(sorted(dropped.items()))
                 if not counts[one]:
                     raise UserError(

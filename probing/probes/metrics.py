@@ -131,10 +131,8 @@ class Scores:
     def metrics(self) -> list[dict[str, float]]:
         """Return every layer's metrics, from 0 to 1 (correlations from -1); NaN if undefined."""
         parts = {metric: self.parts(metric) for metric in METRICS}
-        return [
-            {metric: float(parts[metric][layer]) for metric in METRICS}
-            for layer in range(len(self.correct))
-        ]
+        layers = range(len(self.correct))
+        return [{metric: float(parts[metric][layer]) for metric in METRICS} for layer in layers]
 
     def parts(self, metric: str) -> np.ndarray:
         """Return one metric of every layer, ``[layers]``; NaN if undefined."""

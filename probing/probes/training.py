@@ -106,12 +106,8 @@ class _Task:
         # fused: one step for a layer's few small tensors
         adam: Any = {"lr": settings.lr, "weight_decay": settings.weight_decay, "fused": True}
         self.optimizers = [Adam(parameters, **adam) for parameters in own]
-        plateau: Any = {
-            "factor": LR_FACTOR,
-            "patience": LR_PATIENCE,
-            "threshold": LEAST_IMPROVEMENT,
-        }
-        self.schedules = [ReduceLROnPlateau(one, **plateau) for one in self.optimizers]
+        rule: Any = {"factor": LR_FACTOR, "patience": LR_PATIENCE, "threshold": LEAST_IMPROVEMENT}
+        self.schedules = [ReduceLROnPlateau(one, **rule) for one in self.optimizers]
         self.waited = [0 for _ in self.active]
         self.best = [[p.detach().clone() for p in parameters] for parameters in own]
 

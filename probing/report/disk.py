@@ -83,11 +83,8 @@ def _name(widths: list[float], points: np.ndarray, edges: np.ndarray) -> Boxes:
     offsets = np.concatenate([distance * ways for distance in (10.0, 18.0, 30.0, 46.0, 66.0)])
     far = np.repeat([0.0, 1.0, 2.5, 5.0, 8.0], len(ways))
     # [n, places, 2]: the side of the box that faces the point touches the end of the offset
-    middles = (
-        points[:, None]
-        + offsets
-        + np.sign(offsets.round(6)) * spans[:, None] / 2 * np.abs(np.tile(ways, (5, 1)))
-    )
+    half = np.sign(offsets.round(6)) * spans[:, None] / 2 * np.abs(np.tile(ways, (5, 1)))
+    middles = points[:, None] + offsets + half
     boxes = np.concatenate([middles - spans[:, None] / 2, middles + spans[:, None] / 2], axis=2)
     fixed = far + 2 * _inside(boxes, edges) + 25 * _inside(boxes, points) + 60 * _outside(boxes)
     chosen = fixed.argmin(1)

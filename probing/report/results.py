@@ -200,7 +200,5 @@ def origin() -> dict[str, Any]:
     """Return this process's command as one could type it again, and its packages' versions."""
     words = sys.argv[1:]
     command = shlex.join(["hyptrans", *([] if words[:1] == ["probe"] else ["probe"]), *words])
-    return {
-        "versions": provenance.versions("torch", "fairseq", "numpy", "scipy"),
-        "command": command,
-    }
+    versions = provenance.versions("torch", "fairseq", "numpy", "scipy")
+    return {"versions": versions, "command": command}

@@ -148,6 +148,8 @@ def _download(url: str, path: Path) -> None:
 
 
 _OF_IWSLT = {"tokenize": True, "lowercase": True}
+# the XML reader decodes entities; the script's line tools do not
+_XML = {"xml_escape": True, "straight_apostrophe": True, **_OF_IWSLT}
 # in the order in which fairseq's script joins them into one test set
 _TESTS_OF_IWSLT = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
 IWSLT14 = Named(
@@ -159,11 +161,7 @@ IWSLT14 = Named(
         "test": ("xml", [f"IWSLT14.{name}.de-en.{{lang}}.xml" for name in _TESTS_OF_IWSLT]),
     },
     plan=Plan(
-        # the XML reader decodes entities; the script's line tools do not
-        text={
-            "train": _OF_IWSLT,
-            "test": {"xml_escape": True, "straight_apostrophe": True, **_OF_IWSLT},
-        },
+        text={"train": _OF_IWSLT, "test": _XML},
         clean_text=CleanRule(maximum=175, ratio=1.5),
         held_out=23,
     ),
