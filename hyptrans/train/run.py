@@ -98,18 +98,14 @@ class Run:
             )
         return found
 
-    def train(self) -> list[float]:
-        """Train, or resume, until the last update or until patience runs out.
-
-        Returns:
-            The logged losses per target token, base e.
-        """
+    def train(self) -> None:
+        """Train, or resume, until the last update or until patience runs out."""
         saved = self._saved()
         if saved is not None:
             self.kept.restore(saved)
             # the library's loop would make one more update before it looks
             if saved.global_step >= self.settings.max_update or self.kept.out_of_patience():
-                return _losses(saved)
+                return
         validation, training = self.pairs("valid"), self.pairs("train")
         if (longest := training.sizes.max()) > self.settings.max_tokens:
             raise UserError(
@@ -135,7 +131,6 @@ class Run:
                     f"{path} is damaged: move {last} away, and the training starts anew"
                 )
         trainer.train(resume_from_checkpoint=last)
-        return _losses(trainer.state)
 
     def _saved(self) -> TrainerState | None:
         last = newest(self.out)
@@ -277,10 +272,6 @@ class Run:
         words = self.words[1]
         symbols = [words[t] for t in tokens if t != words.eos()]
         return self.tokenizer.convert_tokens_to_string(symbols)
-
-
-def _losses(state: TrainerState) -> list[float]:
-    return [line["loss"] for line in state.log_history if "loss" in line]
 
 
 def newest(out: Path) -> str | None:
