@@ -93,9 +93,7 @@ class Run:
         prefix = self.data / "data-bin" / f"{name}.{'-'.join(languages)}"
         found = Pairs(prefix, languages, self.model)
         if found.skipped:
-            sys.stderr.write(
-                f"{name}: {found.skipped} pairs are too long for the model, left out\n"
-            )
+            sys.stderr.write(f"{name}: {found.skipped} pairs too long for the model are left out\n")
         return found
 
     def train(self) -> None:
