@@ -74,15 +74,10 @@ class CleanRule:
 
 
 def read_pairs(source: Iterable[str], target: Iterable[str], *names: object) -> Pairs:
-    """Yield the pairs of two sides.
-
-    Args:
-        source: lines.
-        target: lines.
-        names: the origin of each side, for the message.
+    """Yield the pairs of two sides' lines.
 
     Raises:
-        UserError: one side ends before the other; the message says where.
+        UserError: one side ends before the other; the message says where, and calls them ``names``.
     """
     for number, (one, other) in enumerate(zip_longest(source, target)):
         if one is None or other is None:

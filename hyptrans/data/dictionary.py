@@ -5,9 +5,7 @@ fairseq puts four symbols of its own before those of a file, and pads its dictio
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -34,11 +32,8 @@ def count_symbols(encoded: Iterable[Path]) -> Counter[str]:
 def write(counts: Counter[str], path: Path, spelling: Collection[str] = ()) -> int:
     """Write a dictionary as ``fairseq-preprocess`` does, and return its number of symbols.
 
-    Args:
-        counts: how often each symbol was seen.
-        path: the file.
-        spelling: symbols to append, with a count of 0. If these are all characters of the training
-            text, only other characters can become ``<unk>``.
+    The symbols of ``spelling`` are appended with a count of 0. If these are all characters of the
+    training text, only other characters can become ``<unk>``.
     """
     seen = counts.keys() - set(SPECIAL)
     rows = [(symbol, counts[symbol]) for symbol in sorted(seen, key=lambda s: (-counts[s], s))]
@@ -57,25 +52,13 @@ def symbols(path: Path) -> Iterator[str]:
     return (line.rpartition(" ")[0] for line in read_lines(path))
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """Converts lines of symbols to their numbers; worker processes receive it as a path.
+def encoder(dictionary: Path, dtype: str) -> Callable[[str], bytes]:
+    """Return the function from a line to the bytes of its symbols' numbers, ``</s>`` at the end."""
+    rows = enumerate((*SPECIAL, *symbols(dictionary)))
+    indices = {symbol: number for number, symbol in rows}
 
-    Attributes:
-        dictionary: file that :func:`write` wrote.
-        dtype: type of the numbers.
-    """
+    def encode(line: str) -> bytes:
+        numbers = [indices.get(symbol, UNK) for symbol in line.split()]
+        return np.array([*numbers, EOS], dtype).tobytes()
 
-    dictionary: Path
-    dtype: str
-
-    def build(self) -> "partial[bytes]":
-        """Return the function from a line to the bytes of its numbers, ``</s>`` at the end."""
-        rows = enumerate((*SPECIAL, *symbols(self.dictionary)))
-        indices = {symbol: number for number, symbol in rows}
-        return partial(_numbers, indices, np.dtype(self.dtype))
-
-
-def _numbers(indices: dict[str, int], dtype: "np.dtype[np.generic]", line: str) -> bytes:
-    numbers = [indices.get(symbol, UNK) for symbol in line.split()]
-    return np.array([*numbers, EOS], dtype).tobytes()
+    return encode

@@ -32,20 +32,18 @@ def number_type(symbols: int) -> str:
 def write(sentences: Iterable[bytes], dtype: str, prefix: Path) -> int:
     """Write both files of a set and return its number of sentences.
 
-    Args:
-        sentences: the numbers of each sentence, as bytes.
-        dtype: type of the numbers, from :func:`number_type`.
-        prefix: path of the files, to which ``.bin`` and ``.idx`` are added.
+    Each sentence is the bytes of its numbers, whose type is that of :func:`number_type`.
     """
     width = np.dtype(dtype).itemsize
+    data, index = files(prefix)
     lengths = []
-    with whole_file(_file(prefix, "bin")) as file:
+    with whole_file(data) as file:
         for sentence in sentences:
             file.write(sentence)
             lengths.append(len(sentence) // width)
     code = next(code for code, name in _CODES.items() if name == dtype)
     ends = np.cumsum(np.array([0, *lengths], "<i8")) * width
-    with whole_file(_file(prefix, "idx")) as file:
+    with whole_file(index) as file:
         file.write(_HEADER.pack(_MAGIC, _VERSION, code, len(lengths)))
         file.write(np.array(lengths, "<i4").tobytes())
         file.write(ends[:-1].tobytes())
@@ -66,7 +64,7 @@ class IndexedSet:
     """
 
     def __init__(self, prefix: Path) -> None:
-        index, data = _file(prefix, "idx"), _file(prefix, "bin")
+        data, index = files(prefix)
         for path in (index, data):
             if not path.is_file():
                 raise UserError(f"{path} is missing: name a folder that hyptrans prepare wrote")
@@ -105,6 +103,7 @@ class IndexedSet:
         return int(np.count_nonzero(self._numbers == number))
 
 
-def _file(prefix: Path, ending: str) -> Path:
+def files(prefix: Path) -> list[Path]:
+    """Return the paths of numbers and index of a set."""
     # with_suffix would replace the language after the last dot
-    return prefix.with_name(f"{prefix.name}.{ending}")
+    return [prefix.with_name(f"{prefix.name}.{ending}") for ending in ("bin", "idx")]

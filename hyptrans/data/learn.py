@@ -27,11 +27,7 @@ def learn(kind: str, texts: list[Path], size: int, model: Path) -> dict[str, flo
     A text that supports no model of this size gets a smaller one. Where characters outnumber the
     pieces, only the most frequent become pieces (:data:`RARE_LEFT_OUT`).
 
-    Args:
-        kind: a kind that has a model.
-        texts: files.
-        size: number of merges for subword-nmt, of pieces for sentencepiece.
-        model: file to write.
+    ``size`` is the number of merges for subword-nmt, of pieces for sentencepiece.
 
     Raises:
         UserError: sentencepiece cannot learn so few pieces.

@@ -25,12 +25,9 @@ _function: Callable[[str], Any]
 def map_lines(
     build: Callable[[], Callable[[str], T]], lines: Iterable[str], *, workers: int
 ) -> Iterator[T]:
-    """Yield ``build()(line)`` for every line, in order, whatever the number of workers.
+    """Yield ``build()(line)`` for every line, in order, whatever the number of worker processes.
 
-    Args:
-        build: loads models and tables inside each process; pickled, it must be small.
-        lines: lines of text.
-        workers: number of processes.
+    Each process calls ``build``, which loads models and tables; pickled, it must be small.
 
     Raises:
         UserError: a worker process died (most likely from lack of memory).

@@ -33,10 +33,8 @@ def prepare(
     It writes ``data-bin/``, ``raw/`` (the references of the test sets), the subword model and,
     last of all, ``manifest.json``.
 
-    Args:
-        args: the shared options, as ``options.check`` leaves them.
-        inputs: the user's files, to be hashed.
-        make_plan: makes the plan; called only if there is something to do.
+    ``args`` are the shared options, as ``options.check`` leaves them, and ``inputs`` the user's
+    files; ``make_plan`` is called only if there is something to do.
 
     Raises:
         UserError: the input or the output folder cannot be used; the message says why.
@@ -64,13 +62,15 @@ def prepare(
     stages = Stages(plan, args, work, {**made_from, "versions": found}, notes)
     with steps.alone(work):
         try:
-            steps.follow(stages.steps(), work, notes)
+            planned = list(stages.steps())
+            steps.follow(planned, work, notes)
         except UserError:
             if begun and not notes:  # neither this run nor an earlier one finished a step
                 remove(work)
                 with suppress(OSError):
                     out.rmdir()
             raise
+        outputs = [path for step in planned for path in step.outputs]
         content = {
             "command": args.command,
             "made_from": made_from,
@@ -79,18 +79,16 @@ def prepare(
             "inputs": described,
             "keeps intermediate": args.keep_intermediate,
             "steps": [{"name": name, **noted} for name, noted in notes.items()],
-            "outputs": dict(_placed(stages, out)),
+            "outputs": dict(_placed(outputs, stages.result, out)),
         }
         write_json(out / manifest.NAME, content)
         if not args.keep_intermediate:
             remove(work)
     sys.stdout.write("".join(f"{one_line(line)}\n" for line in _summary(args, notes)))
     data = os.path.relpath(out) if out.is_relative_to(Path.cwd()) else str(out)
-    train = ["hyptrans", "train", data, "--arch", "hybonet_plus_iwslt_d64"]
-    train += ["--out", f"runs/{out.name}"]
-    sys.stdout.write(
-        f"{out} is ready; {manifest.NAME} has the details\n\ntrain on it:\n{shlex.join(train)}\n"
-    )
+    options = ["--arch", "hybonet_plus_iwslt_d64", "--out", f"runs/{out.name}"]
+    train = shlex.join(["hyptrans", "train", data, *options])
+    sys.stdout.write(f"{out} is ready; {manifest.NAME} has the details\n\ntrain on it:\n{train}\n")
 
 
 def _refuse_another(out: Path, finished: Mapping[str, Any], made_from: Mapping[str, Any]) -> None:
@@ -121,7 +119,9 @@ def _refuse_others(out: Path, finished: Mapping[str, Any] | None) -> None:
                 )
 
 
-def _placed(stages: Stages, out: Path) -> Iterator[tuple[str, dict[str, str]]]:
+def _placed(
+    outputs: Iterable[Path], result: Path, out: Path
+) -> Iterator[tuple[str, dict[str, str]]]:
     """Replace an earlier run's files in ``out`` by a complete result, and yield name and hash.
 
     They also stay in the result, so that this can be repeated after a kill.
@@ -129,8 +129,8 @@ def _placed(stages: Stages, out: Path) -> Iterator[tuple[str, dict[str, str]]]:
     # the manifest goes last: it tells which of these files are those of an earlier run
     for name in (*_OUTPUTS, manifest.NAME):
         remove(out / name)
-    for path in sorted(stages.files):
-        target = out / path.relative_to(stages.result)
+    for path in sorted(path for path in outputs if path.is_relative_to(result)):
+        target = out / path.relative_to(result)
         target.parent.mkdir(exist_ok=True)
         shutil.copyfile(path, target)
         yield target.relative_to(out).as_posix(), {"sha256": sha256(target)}

@@ -48,16 +48,11 @@ class Plan:
 class Stages:
     """Takes the sets from raw text to ``data-bin``, with one folder per stage under ``work``.
 
-    Args:
-        plan: the sets and what happens to them.
-        args: the shared options, as ``options.check`` leaves them.
-        work: folder of all stages.
-        settings: all that decides the outputs of the steps.
-        notes: what earlier steps returned, by name.
+    ``args`` are the shared options, as ``options.check`` leaves them, ``settings`` all that decides
+    the outputs of the steps, and ``notes`` what earlier steps returned, by name.
 
     Attributes:
         result: the folder with the files for the user.
-        files: these files.
     """
 
     def __init__(
@@ -75,15 +70,10 @@ class Stages:
         self._tests = [name for name in plan.sets if name.startswith("test")]
         self._now = {name: self._files("raw", name) for name in plan.sets}
         """The files of each set after the last stage."""
-        self._dictionaries = {
-            lang: self.result / "data-bin" / f"dict.{lang}.txt" for lang in self.languages
-        }
-        self.files = [*self._dictionaries.values()]
-        self.files += [path for test in self._tests for path in self._now[test]]
-        self._model = None
-        if name := subwords.MODEL_NAMES.get(args.bpe):
-            self._model = self.result / name
-            self.files.append(self._model)
+        binary = self.result / "data-bin"
+        self._dictionaries = {lang: binary / f"dict.{lang}.txt" for lang in self.languages}
+        model = subwords.MODEL_NAMES.get(args.bpe)
+        self._model = self.result / model if model else None
 
     def steps(self) -> Iterator[Step]:
         """Yield all steps in order."""
@@ -94,8 +84,8 @@ class Stages:
         yield self._clean("clean train", "train", "clean", self.plan.clean_text, self.plan.held_out)
         text = self._now["train"]
         if self._model:
-            learned = partial(learn.learn, self.args.bpe, [*text], self.args.vocab_size)
-            yield self._step("learn subwords", [self._model], partial(learned, self._model))
+            how = (self.args.bpe, [*text], self.args.vocab_size, self._model)
+            yield self._step("learn subwords", [self._model], partial(learn.learn, *how))
         yield from self._encode("train")
         write = partial(self._write_dictionaries, text, self._now["train"])
         yield self._step("dictionaries", [*self._dictionaries.values()], write)
@@ -121,38 +111,36 @@ class Stages:
 
     def _tokenize(self, name: str, flags: Mapping[str, bool]) -> Iterator[Step]:
         done = ", ".join(flag for flag, wanted in flags.items() if wanted)
-        for lang, files in self._next("text", name):
+        for lang, before, after in self._next("text", name):
             # sacremoses silently falls back to English
-            more = {"steps": done, "moses rules of": moses_rules(lang)}
+            facts = {"steps": done, "moses rules of": moses_rules(lang)}
             build = TextSteps(lang, **flags).build
-            yield self._map(f"tokenize {name}.{lang}", build, files, more)
+            yield self._map(f"tokenize {name}.{lang}", build, before, after, facts)
 
     def _encode(self, name: str) -> Iterator[Step]:
         restricted = self.args.bpe == "sentencepiece" and name != "train"
-        for lang, files in self._next("encoded", name):
+        for lang, before, after in self._next("encoded", name):
             known = self._dictionaries[lang] if restricted else None
             build = subwords.Encoder(self.args.bpe, self._model, known).build
-            yield self._map(f"encode {name}.{lang}", build, files, {})
+            yield self._map(f"encode {name}.{lang}", build, before, after, {})
         if (rule := self.plan.clean_subwords) and name not in self._tests:
             yield self._clean(f"clean {name} subwords", name, "final", rule)
 
-    def _next(self, stage: str, name: str) -> Iterator[tuple[str, Sides]]:
-        """Yield each language with its file of a set before and after a stage."""
-        before, after = self._now[name], self._files(stage, name)
-        self._now[name] = after
-        for lang, one, other in zip(self.languages, before, after, strict=True):
-            yield lang, (one, other)
+    def _next(self, stage: str, name: str) -> Iterator[tuple[str, Path, Path]]:
+        """Return each language with its file of a set before and after a stage."""
+        before, self._now[name] = self._now[name], self._files(stage, name)
+        return zip(self.languages, before, self._now[name], strict=True)
 
     def _map(
-        self, title: str, build: Callable[[], LineFunction], files: Sides, more: Mapping[str, Any]
+        self, title: str, build: Callable[[], LineFunction], before: Path, after: Path, facts: Notes
     ) -> Step:
-        """Return a step that maps one file to another by lines; its notes include ``more``."""
+        """Return a step that maps one file to another by lines; its notes include ``facts``."""
 
-        def work() -> dict[str, Any]:
-            lines = map_lines(build, read_lines(files[0]), workers=self.args.workers)
-            return {"lines": write_lines(_bar(lines, title), files[1]), **more}
+        def work() -> Notes:
+            lines = map_lines(build, read_lines(before), workers=self.args.workers)
+            return {"lines": write_lines(_bar(lines, title), after), **facts}
 
-        return self._step(title, [files[1]], work)
+        return self._step(title, [after], work)
 
     def _clean(
         self, title: str, name: str, stage: str, rule: CleanRule | None, held_out: int = 0
@@ -169,10 +157,8 @@ class Stages:
                 pairs = _bar(read_pairs(*map(read_lines, before), *before), title)
                 kept = enumerate(rule.keep(pairs, dropped) if rule else pairs, 1)
                 moved = one != name
-                counts[one] = write_pairs(
-                    (pair for n, pair in kept if not held_out or (n % held_out == 0) is moved),
-                    *files,
-                )
+                chosen = (pair for n, pair in kept if not held_out or (n % held_out == 0) is moved)
+                counts[one] = write_pairs(chosen, *files)
                 counts["dropped"] = dict(sorted(dropped.items()))
                 if not counts[one]:
                     raise UserError(
@@ -184,17 +170,16 @@ class Stages:
 
     def _write_dictionaries(self, text: Sides, encoded: Sides) -> dict[str, int]:
         """Write the dictionaries; with sentencepiece, add all characters to spell out pieces."""
-        sizes, sides = {}, dict(zip(self.languages, zip(text, encoded, strict=True), strict=True))
+        sizes = {}
         # joined: symbols of either side count for both
-        joined = self.args.joined_dictionary
-        for group in [self.languages] if joined else [[lang] for lang in self.languages]:
-            used = dictionary.count_symbols(sides[lang][1] for lang in group)
+        for sides in [(0, 1)] if self.args.joined_dictionary else [(0,), (1,)]:
+            used = dictionary.count_symbols(encoded[side] for side in sides)
             spelling: set[str] = set()
             if self.args.bpe == "sentencepiece":
-                lines = (line for lang in group for line in read_lines(sides[lang][0]))
+                lines = (line for side in sides for line in read_lines(text[side]))
                 # the spelling of a piece that begins a word includes its mark
                 spelling = {subwords.WORD_START, *chain.from_iterable(lines)} - {" "}
-            for lang in group:
+            for lang in (self.languages[side] for side in sides):
                 sizes[lang] = dictionary.write(used, self._dictionaries[lang], spelling)
         return sizes
 
@@ -202,14 +187,13 @@ class Stages:
         pair = "-".join(self.languages)
         for lang, encoded in zip(self.languages, self._now[name], strict=True):
             prefix = self.result / "data-bin" / f"{name}.{pair}.{lang}"
-            outputs = [prefix.with_name(f"{prefix.name}.{ending}") for ending in ("bin", "idx")]
-            self.files += outputs
             title = f"binarize {name}.{lang}"
-            yield self._step(title, outputs, partial(self._numbers, title, lang, encoded, prefix))
+            work = partial(self._write_numbers, title, lang, encoded, prefix)
+            yield self._step(title, indexed.files(prefix), work)
 
-    def _numbers(self, title: str, lang: str, encoded: Path, prefix: Path) -> dict[str, Any]:
+    def _write_numbers(self, title: str, lang: str, encoded: Path, prefix: Path) -> dict[str, Any]:
         dtype = indexed.number_type(self.notes["dictionaries"][lang])
-        build = dictionary.Numbers(self._dictionaries[lang], dtype).build
+        build = partial(dictionary.encoder, self._dictionaries[lang], dtype)
         sentences = map_lines(build, read_lines(encoded), workers=self.args.workers)
         lines = indexed.write(_bar(sentences, title), dtype, prefix)
         written = indexed.IndexedSet(prefix)

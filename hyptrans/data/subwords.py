@@ -79,20 +79,7 @@ def _bpe_encode(bpe: Any, line: str) -> str:
     # the cache holds every word seen: hundreds of megabytes on large corpora
     if len(bpe.cache) > 200_000:
         bpe.cache.clear()
-    return " ".join(_harmless(bpe.segment_tokens(line.split()), joiner="@@ "))
-
-
-def load_sentencepiece(model: Path) -> sentencepiece.SentencePieceProcessor:
-    """Load a model from a file with the library.
-
-    Raises:
-        ValueError: it is larger than any model, empty, or not a file.
-        RuntimeError: the library cannot read it.
-    """
-    found = read_bytes(model, _MOST_OF_PIECES)
-    if not found:
-        raise ValueError("it is empty")
-    return sentencepiece.SentencePieceProcessor(model_proto=found)
+    return _joined(bpe.segment_tokens(line.split()), within="@@ ")
 
 
 def sentencepiece_encoder(
@@ -107,13 +94,18 @@ def sentencepiece_encoder(
         one_model: whether ``known`` comes from this model alone, not from one model per language.
 
     Raises:
-        ValueError: the model is the only one but lacks known pieces of more than one character.
+        ValueError: the file is larger than any model, empty, or not a file; or the model is the
+            only one but lacks known pieces of more than one character.
+        RuntimeError: the library cannot read the file.
     """
-    processor = load_sentencepiece(model)
+    found = read_bytes(model, _MOST_OF_PIECES)
+    if not found:
+        raise ValueError("it is empty")
+    processor = sentencepiece.SentencePieceProcessor(model_proto=found)
     pieces = frozenset(processor.id_to_piece([*range(len(processor))]))
     known = pieces if known is None else known
-    lacking = [piece for piece in known if len(piece) > 1 and piece.startswith(WORD_START)]
-    lacking = [piece for piece in lacking if piece not in pieces]
+    words = (piece for piece in known if len(piece) > 1 and piece.startswith(WORD_START))
+    lacking = [piece for piece in words if piece not in pieces]
     if lacking and one_model:
         raise ValueError(
             f"it lacks {len(lacking):,} pieces of the dictionary: it is cut "
@@ -123,7 +115,7 @@ def sentencepiece_encoder(
 
 
 def _sentencepiece_encode(processor: Any, known: Collection[str], line: str) -> str:
-    return " ".join(_harmless(processor.encode(line, out_type=str), joiner=" ", known=known))
+    return _joined(processor.encode(line, out_type=str), within=" ", known=known)
 
 
 @contextmanager
@@ -147,15 +139,12 @@ def reading(kind: str, model: Path) -> Iterator[None]:
         raise UserError(f"{model} is not a {kind} model ({reason})") from error
 
 
-def _harmless(
-    subwords: list[str], joiner: str, known: Collection[str] | None = None
-) -> Iterator[str]:
-    """Spell out subwords that the dictionary lacks or that are reserved in fairseq."""
-    for subword in subwords:
-        if subword in SPECIAL or (known is not None and subword not in known):
-            yield joiner.join(subword)
-        else:
-            yield subword
+def _joined(subwords: list[str], within: str, known: Collection[str] | None = None) -> str:
+    """Join subwords; spell out those that the dictionary lacks or that are reserved in fairseq."""
+    return " ".join(
+        within.join(one) if one in SPECIAL or (known is not None and one not in known) else one
+        for one in subwords
+    )
 
 
 def without_reserved(line: str) -> str:

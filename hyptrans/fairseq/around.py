@@ -10,9 +10,7 @@ Function = Callable[..., Any]
 def around(owner: Any, name: str) -> Callable[[Function], Function]:
     """Decorate a function to replace ``owner.name``, which becomes its first argument.
 
-    Args:
-        owner: the class or module.
-        name: the name of its function, method or class method.
+    The owner is a module with a function, or a class with a method or class method, of this name.
     """
 
     def put(function: Function) -> Function:

@@ -107,11 +107,7 @@ def _kind(path: Path, state: Mapping[str, Any], parameters: Mapping[str, Tensor]
 def _curvatures(
     path: Path, state: Mapping[str, Any], parameters: Mapping[str, Tensor]
 ) -> dict[str, Any]:
-    """Return the curvature of each parameter that holds points.
-
-    Raises:
-        UserError: the options do not fit the parameters.
-    """
+    """Return the curvature of each parameter that holds points."""
     architecture, options = architecture_of(path, state)
     tables = [parameters.get(f"{side}.embed_tokens.weight") for side in ("encoder", "decoder")]
     source, target = (Size(0 if table is None else len(table)) for table in tables)

@@ -178,9 +178,9 @@ def check_dictionaries(
             f"checkpoint {one_line(str(path))} does not say which dictionaries it was trained "
             "with: only their sizes are compared with the data's\n"
         )
+        return
     for side, dictionary in dictionaries.items():
-        known = stored.get(side) if isinstance(stored, Mapping) else None
-        if known is not None and known != fingerprint(dictionary):
+        if stored.get(side) not in (None, fingerprint(dictionary)):
             raise UserError(
                 f"checkpoint {path} was trained with another {side} dictionary: name the data "
                 "folder of its training"
@@ -188,11 +188,7 @@ def check_dictionaries(
 
 
 def _facts(path: Path, state: Mapping[str, Any], prepared: Path) -> dict[str, Any]:
-    """Return what the model card says about the training.
-
-    Raises:
-        UserError: the checkpoint claims to be an average but is none.
-    """
+    """Return what the model card says about the training."""
     averaged = (state.get("extra_state") or {}).get(AVERAGED)
     if averaged is not None and not (isinstance(averaged, list) and all(map(_is_count, averaged))):
         raise UserError(

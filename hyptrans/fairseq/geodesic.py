@@ -42,12 +42,8 @@ class GeodesicCriterion(LabelSmoothedCrossEntropyCriterion):
     Source: HVT eq. 33, whose ``+ lambda mean d`` would pull together the points that its text wants
     apart; its negative is unbounded, whereas ``exp(-d)`` lies between 0 and 1.
 
-    Args:
-        task: as in fairseq's criterion, like all arguments not named here.
-        geodesic_regularization: lambda.
-
     Raises:
-        ValueError: lambda is below 0 or not finite.
+        ValueError: lambda, ``geodesic_regularization``, is below 0 or not finite.
     """
 
     def __init__(

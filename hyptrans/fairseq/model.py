@@ -16,6 +16,7 @@ from hyptrans.seq2seq.parts import Parts
 from hyptrans.seq2seq.stacks import Decoder, DecoderState, Encoder
 from hyptrans.seq2seq.version import check_version
 from hyptrans.support.errors import UserError
+from hyptrans.support.options import add_option
 
 EncoderOut = dict[str, list[Any]]
 SENTENCES = "sentences"
@@ -181,7 +182,10 @@ class HypTransformer(EncoderDecoder, FairseqEncoderDecoderModel):
 
     @classmethod
     def add_args(cls, parser: Any) -> None:
-        add_switches(parser, cls.config)
+        for one in dataclasses.fields(cls.config):
+            # fairseq would turn this field into a flag that switches it off
+            if one.default is True:
+                add_option(parser, one, default=argparse.SUPPRESS)
         super().add_args(parser)
 
     @classmethod
@@ -195,28 +199,12 @@ class HypTransformer(EncoderDecoder, FairseqEncoderDecoderModel):
         return cls(cls.parts, core_config(cfg, cls.config), *words)
 
 
-def add_switches(parser: argparse.ArgumentParser, config: type) -> None:
-    """Add ``--[no-]NAME`` for every option that is true by default.
-
-    fairseq would turn such a field into a flag that switches it off.
-    """
-    for f in dataclasses.fields(config):
-        if f.default is True:
-            parser.add_argument(
-                f"--{f.name.replace('_', '-')}",
-                action=argparse.BooleanOptionalAction,
-                default=argparse.SUPPRESS,
-                help=f.metadata["help"],
-            )
-
-
 def core_config(cfg: Any, config: type) -> Any:
     """Convert fairseq's configuration, made of flags or of a dataclass, to the core's."""
     if isinstance(cfg, config):
         return cfg
-    given = {
-        f.name: getattr(cfg, f.name) for f in dataclasses.fields(config) if hasattr(cfg, f.name)
-    }
+    names = {one.name for one in dataclasses.fields(config)}
+    given = {name: getattr(cfg, name) for name in names if hasattr(cfg, name)}
     return config(**{k: v.value if isinstance(v, Enum) else v for k, v in given.items()})
 
 

@@ -105,11 +105,7 @@ class FairseqRiemannianAdam(FairseqOptimizer):
 
 
 def _check_unused(cfg: Any) -> None:
-    """Refuse options for points if the model has no points.
-
-    Raises:
-        ValueError: names the first such option.
-    """
+    """Refuse options for points that a model without points was given."""
     defaults = RiemannianAdamConfig()
     for name in ("embedding_lr_scale", "max_radius"):
         if getattr(cfg, name) != getattr(defaults, name):

@@ -42,9 +42,7 @@ class UserError(Exception):
 def one_line(text: str, most: int | None = None) -> str:
     """Return an untrusted text as part of a line: passed through :func:`clean`, without line ends.
 
-    Args:
-        text: the text.
-        most: most characters; of a longer text only the beginning and the end stay.
+    Of a text of more than ``most`` characters only the beginning and the end stay.
     """
     text = clean(_LINE_ENDS.sub(" ", text))
     if most is None or len(text) <= most:
@@ -65,9 +63,7 @@ def run_command(
     Only errors that a user can fix become a sentence, printed below their traceback if
     ``HYPTRANS_TRACEBACK=1``; a bug keeps its traceback.
 
-    Args:
-        main: the command; its return value is ignored.
-        stopped: what a stop, by Ctrl-C or a full disk, means for the next run; may be empty.
+    ``stopped`` says what a stop, by Ctrl-C or a full disk, means for the next run; may be empty.
     """
     if isinstance(sys.stdout, TextIOWrapper):
         # escape characters that the terminal's encoding lacks, as stderr already does

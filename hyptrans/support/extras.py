@@ -18,11 +18,7 @@ class MissingExtra(UserError, ModuleNotFoundError):
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import a module of an optional extra.
-
-    Args:
-        module: its name, for example ``conllu`` or ``scipy.stats``.
-        extra: the extra of this package that installs it.
+    """Import a module, such as ``scipy.stats``, that an optional extra of this package installs.
 
     Raises:
         MissingExtra: the module is not installed.

@@ -62,17 +62,11 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 def take_lock(path: Path, place: Path) -> int:
     """Lock a file, created if needed, for this process and those that inherit the descriptor.
 
-    The system releases the lock when all of them have ended, however they ended.
-
-    Args:
-        path: the file, in an existing folder.
-        place: what the lock is for, for the message.
-
-    Returns:
-        The descriptor, which the caller may close.
+    The system releases the lock when all of them have ended, however they ended, or when the caller
+    closes the returned descriptor.
 
     Raises:
-        UserError: another process holds the lock, or the file is a link.
+        UserError: another process holds the lock, which is for ``place``; or the file is a link.
     """
     if path.is_symlink():
         raise UserError(f"{path} is a link, and files are never written through one: remove it")
@@ -201,13 +195,12 @@ def read_bytes(path: Path, most: int) -> bytes:
 
 def sha256(path: Path) -> str:
     """Return the SHA-256 of a file, or that of a folder's sorted file names and their hashes."""
+    digest = hashlib.sha256()
     if path.is_dir():
-        digest = hashlib.sha256()
         for entry in sorted(entry for entry in path.rglob("*") if entry.is_file()):
             digest.update(f"{entry.relative_to(path).as_posix()}\0{sha256(entry)}\n".encode())
         return digest.hexdigest()
     # Python 3.10 lacks hashlib.file_digest
-    digest = hashlib.sha256()
     with open(path, "rb") as opened:
         while block := opened.read(1 << 20):
             digest.update(block)

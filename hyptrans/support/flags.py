@@ -2,6 +2,8 @@
 
 import argparse
 import re
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +19,7 @@ _DEVICE = re.compile(r"auto|(cpu|cuda|mps|xpu|hpu|mtia|xla|npu|mlu|musa)(:\d+)?"
 def add_out(
     parser: argparse.ArgumentParser, about: str, *, folder: bool = False, **more: Any
 ) -> None:
-    """Add ``--out``, a file or a folder to write.
-
-    Args:
-        parser: the command's parser.
-        about: help that says what is written.
-        folder: whether ``--out`` is a folder.
-        more: other arguments of argparse, such as ``required`` or ``default``.
-    """
+    """Add ``--out``, a file or a folder to write; ``more`` are other arguments of argparse."""
 
     def checked(name: str) -> Path:
         path, kinds = Path(name), ("file", "folder")
@@ -89,6 +84,18 @@ def seed(text: str) -> int:
     if not text.isdecimal() or int(text) > MOST_SEED:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {MOST_SEED}")
     return int(text)
+
+
+def number(kind: type, fits: Callable[[float], bool], about: str) -> Callable[[str], Any]:
+    """Return a parser of numbers that fit, for argparse; ``about`` says which these are."""
+
+    def parse(text: str) -> Any:
+        with suppress(ValueError):
+            if fits(value := kind(text)):
+                return value
+        raise argparse.ArgumentTypeError(f"{text!r} is not {about}")
+
+    return parse
 
 
 def positive(text: str) -> int:

@@ -27,13 +27,10 @@ _BOM = b"\xef\xbb\xbf"
 def read_lines(path: Path, *, may_be_empty: bool = False) -> Iterator[str]:
     r"""Yield the lines of a UTF-8 file, plain or gzipped, without line ends (``\n``, ``\r\n``).
 
-    Args:
-        path: the file.
-        may_be_empty: whether the file may have no lines.
-
     Raises:
-        UserError: the file is missing, empty or damaged, unpacks to suspiciously much, or has bytes
-            that are not UTF-8 or a line of more than ``LONGEST_LINE`` bytes (it says where).
+        UserError: the file is missing or damaged, has no lines unless it ``may_be_empty``, unpacks
+            to suspiciously much, or has bytes that are not UTF-8 or a line of more than
+            ``LONGEST_LINE`` bytes (it says where).
     """
     empty = True
     with open_maybe_gzip(path) as file:
@@ -51,15 +48,9 @@ def decoded(
 ) -> Iterator[str]:
     """Yield the lines of a stream of UTF-8, as :func:`read_lines`.
 
-    Args:
-        file: the stream.
-        where: its name in messages.
-        most: most bytes.
-        lines: most lines.
-
     Raises:
-        UserError: a line has other bytes, or is too long, or there are more bytes or lines; the
-            message names ``where``.
+        UserError: a line has other bytes, or is too long, or there are more than ``most`` bytes or
+            ``lines`` lines; the message names ``where``.
     """
     number, left = 0, most
     while line := file.readline(LONGEST_LINE + len(b"\r\n") + 1):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _lock = threading.Lock()
-_before: list[tuple[list[logging.Handler], int, int]] = []
+_entered: list[tuple[list[logging.Handler], int, int]] = []
 """The logging state at each entry into the block; the first one is restored at the end."""
 
 
@@ -15,15 +15,15 @@ def quiet() -> Iterator[None]:
     """Log only warnings and errors, and undo fairseq's change of its importer's logging."""
     root = logging.getLogger()
     with _lock:
-        _before.append((root.handlers[:], root.level, root.manager.disable))
+        _entered.append((root.handlers[:], root.level, root.manager.disable))
         logging.disable(logging.INFO)
     try:
         yield
     finally:
         with _lock:
-            handlers, level, disabled = _before.pop()
+            handlers, level, disabled = _entered.pop()
             # only the last of several threads restores the state
-            if not _before:
+            if not _entered:
                 logging.disable(disabled)
                 root.handlers[:] = handlers
                 root.setLevel(level)

@@ -103,9 +103,8 @@ class Program:
 
     def _overview(self) -> argparse.ArgumentParser:
         about = {name: command.about for name, command in self.commands.items()}
-        about |= {
-            name: f"{said}; see {self.name} {name}" for name, (_, said) in self.programs.items()
-        }
+        for name, (_, said) in self.programs.items():
+            about[name] = f"{said}; see {self.name} {name}"
         lines = [f"  {name:<10}{said}" for name, said in about.items()]
         shown = next(iter(self.commands.values())).example
         parser = self._parser(self.name, self.about, ["commands:", *lines, "", "example:", shown])

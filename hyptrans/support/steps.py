@@ -44,10 +44,8 @@ class Step:
 def run(steps: Iterable[Step], folder: Path, notes: dict[str, Notes] | None = None) -> None:
     """Run the steps in order, except those that an earlier run finished.
 
-    Args:
-        steps: steps of one folder; a generator may read ``notes`` before it yields the next.
-        folder: holds the records; only one run at a time may use it.
-        notes: receives what each step returned, now or in an earlier run, by name.
+    The folder holds their records. ``notes`` receives by name what each step returned, now or in an
+    earlier run, before the next one is taken from a generator.
 
     Raises:
         UserError: another run is using the folder, or a step did not write an output.

@@ -16,10 +16,7 @@ from hyptrans.toy.lexicon import DETERMINERS
 
 CASES = {"nom": "", "acc": "m", "gen": "nA", "loc": "ssA", "ill": "vAn", "abl": "stA"}
 TENSES = {"Pres": "pA", "Past": "vi"}
-PARTICIPLES = {
-    **{("nsubj", "Pres"): "jA", ("nsubj", "Past"): "nnA"},
-    **{("obj", "Pres"): "lmA", ("obj", "Past"): "ttu"},
-}
+PARTICIPLES = {"nsubj": {"Pres": "jA", "Past": "nnA"}, "obj": {"Pres": "lmA", "Past": "ttu"}}
 RELATIONS = {"ADJ": "amod", "NUM": "nummod", "ADV": "advmod", "ADP": "case", "CCONJ": "cc"}
 
 
@@ -120,10 +117,8 @@ def _english_clause(node: Node, noun: Node | None = None) -> Word:
     head.before.sort(key=lambda word: word.deprel != "advcl")
     if node.negative:
         do = "did" if past else "does" if third else "do"
-        head.before.append(Word(do, "do", "AUX", "aux"))
-        head.before.append(Word("not", "not", "PART", "advmod"))
-    head.before += _modifiers(node, 0)
-    head.before = _link(node) + head.before
+        head.before += [Word(do, "do", "AUX", "aux"), Word("not", "not", "PART", "advmod")]
+    head.before = [*_link(node), *head.before, *_modifiers(node, 0)]
     return head
 
 
@@ -148,18 +143,16 @@ def _tovari_noun(node: Node, case: str) -> Word:
 
 def _tovari_clause(node: Node) -> Word:
     subject = node.part("nsubj")
-    endings = ["mA"] if node.negative else []
-    endings.append(PARTICIPLES[node.gap, node.tense] if node.gap else TENSES[node.tense])
-    endings.append("t" if subject and subject.plural and not node.gap else "")
+    negation = "mA" if node.negative else ""
+    tense = (PARTICIPLES[node.gap] if node.gap else TENSES)[node.tense]
+    plural = "t" if subject and subject.plural and not node.gap else ""
     stem, deprel = node.lexeme.stem, "acl" if node.gap else node.role
-    head = Word(ending(stem, *endings), stem, "VERB", deprel)
-    # a relative clause has a participle, whose subject is in the genitive
-    cases = {"nsubj": "gen" if node.gap else "nom"}
+    head = Word(ending(stem, negation, tense, plural), stem, "VERB", deprel)
     for role in ("advcl", "nsubj", "obl", "obj", "ccomp", "conj"):
+        # a relative clause has a participle, whose subject is in the genitive
+        case = "acc" if role != "nsubj" else "gen" if node.gap else "nom"
         for part in (part for part in node.parts if part.role == role):
-            said = (
-                _tovari_clause(part) if part.tense else _tovari_noun(part, cases.get(role, "acc"))
-            )
+            said = _tovari_clause(part) if part.tense else _tovari_noun(part, case)
             (head.after if role == "conj" else head.before).append(said)
     head.before += _modifiers(node, 1)
     link = _link(node, node.link.stem if node.link else "")

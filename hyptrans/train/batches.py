@@ -1,6 +1,8 @@
 """Batches of an indexed data set: sentence pairs of similar lengths, bounded in size."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,16 +18,16 @@ MULTIPLE = 8
 
 
 class Pairs(Dataset[dict[str, Tensor]]):
-    """Sources and targets of one split, each with its end-of-sentence symbol.
+    """Sources and targets of one set, each with its end-of-sentence symbol.
 
     Args:
-        sources: token numbers of each sentence.
-        targets: likewise, as many.
-        max_source: largest number of source tokens that the model takes.
-        max_target: likewise for the target.
+        prefix: path of the set's files up to the language, such as ``data-bin/train.en-de``.
+        languages: source and target.
+        model: leaves out pairs that its encoder or decoder cannot take.
 
     Raises:
-        UserError: the numbers of sentences of both sides differ.
+        UserError: a file is missing or damaged, the numbers of sentences of both sides differ, or
+            no pair is left.
 
     Attributes:
         sizes: ``(pairs, 2)`` tokens of source and target.
@@ -33,16 +35,19 @@ class Pairs(Dataset[dict[str, Tensor]]):
         skipped: number of pairs left out because they are too long for the model.
     """
 
-    def __init__(
-        self, sources: IndexedSet, targets: IndexedSet, max_source: int, max_target: int
-    ) -> None:
+    def __init__(self, prefix: Path, languages: Sequence[str], model: Any) -> None:
+        paths = [prefix.with_name(f"{prefix.name}.{language}") for language in languages]
+        sources, targets = map(IndexedSet, paths)
         if len(sources) != len(targets):
             raise UserError(
                 f"{len(sources)} sources and {len(targets)} targets do not pair up: prepare the "
                 "data again"
             )
         every = np.stack([sources.sizes, targets.sizes], 1).astype(np.int64)
-        kept = np.flatnonzero((every <= (max_source, max_target)).all(1))
+        longest = (model.encoder.longest, model.decoder.longest)
+        kept = np.flatnonzero((every <= longest).all(1))
+        if not len(kept):
+            raise UserError(f"{prefix} has no pair that the model can take")
         self.sources, self.targets, self.kept = sources, targets, kept
         self.sizes, self.skipped = every[kept], len(every) - len(kept)
 
@@ -51,9 +56,7 @@ class Pairs(Dataset[dict[str, Tensor]]):
 
     def __getitem__(self, index: int) -> dict[str, Tensor]:
         place = int(self.kept[index])
-        source, target = (
-            torch.as_tensor(side[place]).long() for side in (self.sources, self.targets)
-        )
+        source, target = (torch.as_tensor(side[place]) for side in (self.sources, self.targets))
         return {"input_ids": source, "labels": target}
 
 
@@ -64,11 +67,7 @@ class TokenBatches:
     ``--max-tokens``. In every epoch the number of batches is a multiple of ``parts``, the processes
     times the accumulated batches; the few surplus ones, different in each epoch, are left out.
 
-    Args:
-        sizes: ``(pairs, 2)`` tokens of source and target.
-        max_tokens: largest number of tokens of a batch on either side.
-        seed: seed of the order.
-        parts: the number of batches is a multiple of it.
+    Shapes: ``sizes``, the tokens of source and target, ``(pairs, 2)``.
     """
 
     def __init__(self, sizes: np.ndarray, max_tokens: int, seed: int, parts: int = 1) -> None:

@@ -17,6 +17,7 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 from hyptrans.support.flags import add_out
 from hyptrans.support.logs import quiet
+from hyptrans.support.options import add_settings, given_settings
 from hyptrans.train import settings as known
 from hyptrans.train.settings import DICTIONARIES, FILE, Settings
 
@@ -36,16 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
     add("data", type=Path, metavar="DATA", help="folder that hyptrans prepare wrote")
     add_out(parser, "folder of the run; the same command resumes it", folder=True, required=True)
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    arch = "architecture and size, such as hybonet_plus_iwslt_d64; --help then lists its options"
+    config = "settings by name, such as the run.yaml that every run writes; flags override them"
     for one in (parser, first):
-        about = (
-            "architecture and size, such as hybonet_plus_iwslt_d64; --help then lists its options"
-        )
-        one.add_argument("--arch", metavar="NAME", help=about)
+        one.add_argument("--arch", metavar="NAME", help=arch)
         # the plug-in registers architectures that --arch may name
         add_user_dir(one)
-        about = "settings by name, such as the run.yaml that every run writes; flags override them"
-        one.add_argument("--config", type=Path, metavar="FILE", help=about)
-    known.add_arguments(parser.add_argument_group("training"))
+        one.add_argument("--config", type=Path, metavar="FILE", help=config)
+    add_settings(parser.add_argument_group("training"), Settings)
     every = list(words)
     # the command's own parser reports the error
     with contextlib.suppress(argparse.ArgumentError):
@@ -75,11 +74,11 @@ def main(args: argparse.Namespace) -> None:
     plugin, architecture = given.pop("user_dir", None), given.pop("arch", None)
     if architecture is None:
         raise UserError("no architecture was named: give --arch, such as hybonet_plus_iwslt_d64")
-    names = {field.name for field in dataclasses.fields(Settings)}
-    settings = Settings(**{name: given.pop(name) for name in names & given.keys()})
+    settings = given_settings(args, Settings)
     if settings.lr is None:
         settings.lr = known.default_rate(architecture)
-    options = {**known.DROPOUTS, **given}
+    own = {name: value for name, value in given.items() if not hasattr(settings, name)}
+    options = known.DROPOUTS | own
     with quiet():
         from hyptrans.train.run import Run
 

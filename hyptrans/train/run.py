@@ -17,7 +17,6 @@ import transformers
 from transformers import PrinterCallback, TrainerState
 
 from hyptrans.data import manifest
-from hyptrans.data.indexed import IndexedSet
 from hyptrans.evaluation import scores
 from hyptrans.inference.batches import by_length, padded
 from hyptrans.inference.contents import AVERAGED, Contents
@@ -25,6 +24,7 @@ from hyptrans.inference.options import LENGTH_STEP, limits
 from hyptrans.inference.options import Settings as SearchSettings
 from hyptrans.inference.search import search
 from hyptrans.inference.sharing import folder as model_folder
+from hyptrans.layers.manifold import manifold_parameters
 from hyptrans.support.errors import UserError
 from hyptrans.train.batches import Pairs, collate
 from hyptrans.train.settings import SCHEDULES, Settings
@@ -39,14 +39,7 @@ STATE = "trainer_state.json"
 
 
 class Run:
-    """A training of one architecture on one data folder.
-
-    Args:
-        settings: settings of the training.
-        architecture: its name.
-        options: options of the architecture.
-        data: folder that ``hyptrans prepare`` wrote.
-        out: folder of the run.
+    """A training, in the folder ``out``, on a folder that ``hyptrans prepare`` wrote.
 
     Raises:
         UserError: the data cannot be used, or settings contradict each other.
@@ -84,7 +77,7 @@ class Run:
         self.cuda = torch.cuda.is_available() and settings.device != "cpu"
         if settings.device not in ("auto", "cpu") and not self.cuda:
             raise UserError(f"--device {settings.device}: torch finds no such device; leave it out")
-        points = [name for name, one in self.model.named_parameters() if hasattr(one, "manifold")]
+        points = manifold_parameters(self.model)
         if settings.fsdp and points:
             raise UserError(
                 f"--fsdp splits parameters, but {', '.join(points)} are points, which cannot be "
@@ -96,33 +89,21 @@ class Run:
 
     def pairs(self, name: str) -> Pairs:
         """Return the pairs of a set: ``train``, ``valid`` or ``test``."""
-        source, target = self.tokenizer.languages
-        stem = f"{name}.{source}-{target}"
-        sources, targets = (
-            IndexedSet(self.data / "data-bin" / f"{stem}.{one}") for one in (source, target)
-        )
-        longest = (self.model.encoder.longest, self.model.decoder.longest)
-        found = Pairs(sources, targets, *longest)
+        languages = self.tokenizer.languages
+        prefix = self.data / "data-bin" / f"{name}.{'-'.join(languages)}"
+        found = Pairs(prefix, languages, self.model)
         if found.skipped:
-            sys.stderr.write(
-                f"{name}: {found.skipped} pairs are too long for the model, left out\n"
-            )
-        if not len(found):
-            raise UserError(f"{self.data}: its set {name} has no pair that the model can take")
+            sys.stderr.write(f"{name}: {found.skipped} pairs too long for the model are left out\n")
         return found
 
-    def train(self) -> list[float]:
-        """Train, or resume, until the last update or until patience runs out.
-
-        Returns:
-            The logged losses per target token, base e.
-        """
+    def train(self) -> None:
+        """Train, or resume, until the last update or until patience runs out."""
         saved = self._saved()
         if saved is not None:
             self.kept.restore(saved)
             # the library's loop would make one more update before it looks
             if saved.global_step >= self.settings.max_update or self.kept.out_of_patience():
-                return _losses(saved)
+                return
         validation, training = self.pairs("valid"), self.pairs("train")
         if (longest := training.sizes.max()) > self.settings.max_tokens:
             raise UserError(
@@ -148,7 +129,6 @@ class Run:
                     f"{path} is damaged: move {last} away, and the training starts anew"
                 )
         trainer.train(resume_from_checkpoint=last)
-        return _losses(trainer.state)
 
     def _saved(self) -> TrainerState | None:
         last = newest(self.out)
@@ -260,9 +240,6 @@ class Run:
         """Return the raw references of the test set, or None if the folder has lost them.
 
         The set's targets lack unknown characters. References are lower-cased if the targets are.
-
-        Raises:
-            UserError: their number is not that of the pairs.
         """
         path = self.data / "raw" / f"test.{self.tokenizer.languages[1]}"
         if not path.is_file():
@@ -281,9 +258,8 @@ class Run:
         options = SearchSettings(beam=self.settings.beam)
         longest = limits(rows, {}, model.decoder.longest - 1)
         found = [""] * len(rows)
-        for batch in by_length(
-            [*map(len, rows)], BATCH_TOKENS, "translate", None, step=LENGTH_STEP
-        ):
+        lengths = [*map(len, rows)]
+        for batch in by_length(lengths, BATCH_TOKENS, "translate", None, step=LENGTH_STEP):
             source = padded([rows[i] for i in batch], self.words[0], left=True).to(model.device)
             made = search([model], source, longest[batch[0]], options)
             for i, hypotheses in zip(batch, made, strict=True):
@@ -292,13 +268,8 @@ class Run:
 
     def _text(self, tokens: Sequence[int]) -> str:
         words = self.words[1]
-        return self.tokenizer.convert_tokens_to_string(
-            [words[t] for t in tokens if t != words.eos()]
-        )
-
-
-def _losses(state: TrainerState) -> list[float]:
-    return [line["loss"] for line in state.log_history if "loss" in line]
+        symbols = [words[t] for t in tokens if t != words.eos()]
+        return self.tokenizer.convert_tokens_to_string(symbols)
 
 
 def newest(out: Path) -> str | None:

@@ -15,6 +15,7 @@ from transformers import ProgressCallback, Seq2SeqTrainer
 from hyptrans.kernels.loss import label_smoothed_cross_entropy
 from hyptrans.optim import RiemannianAdam
 from hyptrans.support.errors import UserError
+from hyptrans.support.progress import interval
 from hyptrans.train.batches import Pairs, TokenBatches
 from hyptrans.transformers.model import IGNORED, HyptransForConditionalGeneration
 
@@ -48,14 +49,9 @@ class TrainedModel(HyptransForConditionalGeneration):
 
 
 class Trainer(Seq2SeqTrainer):
-    """Trains a :class:`TrainedModel` on :class:`Pairs`.
+    """Trains a :class:`TrainedModel` on batches of at most ``max_tokens`` tokens on either side.
 
-    Args:
-        translate: returns a model's BLEU on the validation set.
-        max_tokens: largest number of tokens of a batch on either side.
-        training: pairs to learn from.
-        validation: pairs to evaluate on.
-        options: options of the library's trainer.
+    ``translate`` returns a model's BLEU on the validation set; ``options`` are the library's.
     """
 
     def __init__(
@@ -93,11 +89,7 @@ class Trainer(Seq2SeqTrainer):
         )
 
     def compute_loss(
-        self,
-        model: Any,
-        inputs: Any,
-        return_outputs: bool = False,
-        num_items_in_batch: Any = None,
+        self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
         self._tokens += int(inputs["labels"].ne(IGNORED).sum()) * self.args.world_size
         loss = model(**inputs, num_items_in_batch=num_items_in_batch)["loss"]
@@ -133,9 +125,8 @@ class Trainer(Seq2SeqTrainer):
             broadcast_object_list(figures)
         metrics = {"eval_ppl": round(figures[0], 3), "eval_bleu": round(figures[1], 2)}
         self.log(metrics)
-        self.control = self.callback_handler.on_evaluate(
-            self.args, self.state, self.control, metrics
-        )
+        inform = self.callback_handler.on_evaluate
+        self.control = inform(self.args, self.state, self.control, metrics)
         return metrics
 
     @torch.no_grad()
@@ -160,10 +151,8 @@ class Progress(ProgressCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.current_step = state.global_step
         if state.is_world_process_zero:
-            # a log file gets a line every ten seconds, a terminal an animated bar
-            interval = 0.2 if sys.stderr.isatty() else 10.0
             options = {"initial": state.global_step, "unit": " updates", "desc": "train"}
-            self.training_bar: Any = tqdm(total=state.max_steps, mininterval=interval, **options)
+            self.training_bar: Any = tqdm(total=state.max_steps, mininterval=interval(), **options)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
         if not state.is_world_process_zero or not logs:

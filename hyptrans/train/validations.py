@@ -19,9 +19,7 @@ class Validations(TrainerCallback):
 
     Every process counts for itself, so that all of them stop together; only the first one writes.
 
-    Args:
-        folder: holds a file for the best and each of the last validations.
-        settings: settings of the training.
+    ``folder`` gets a file for the best and each of the last validations.
 
     Attributes:
         bleu: BLEU by number of updates.
@@ -41,7 +39,7 @@ class Validations(TrainerCallback):
 
     def out_of_patience(self) -> bool:
         """Return whether too many validations have passed since the best one."""
-        best = max(self.bleu, key=lambda updates: self.bleu[updates], default=0)
+        best = max(self.bleu, key=self.bleu.__getitem__, default=0)
         return 0 < self.settings.patience <= sum(updates > best for updates in self.bleu)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -69,14 +67,11 @@ class Validations(TrainerCallback):
 
     def best(self) -> int:
         """Return the number of updates with the best BLEU, the first of equals."""
-        # a kill may have left a record without its file, which a later validation superseded
-        there = [updates for updates in self.bleu if self._file(updates).is_file()]
-        return max(there, key=lambda updates: self.bleu[updates])
+        return max(self._saved(), key=self.bleu.__getitem__)
 
     def last(self) -> list[int]:
         """Return the numbers of updates of the last validations."""
-        there = [updates for updates in self.bleu if self._file(updates).is_file()]
-        return there[-self.settings.keep_last_epochs :]
+        return self._saved()[-self.settings.keep_last_epochs :]
 
     def mean(self, updates: Sequence[int], model: torch.nn.Module) -> dict[str, Tensor]:
         """Return means of parameters, and centroids of points (HyboNet eq. 4), by name."""
@@ -88,6 +83,10 @@ class Validations(TrainerCallback):
             total = total if manifold is None else lorentz.normalize(total, c=manifold.c)
             found[name] = total.to(parameter.dtype)
         return found
+
+    def _saved(self) -> list[int]:
+        # a kill may have left a record without its file, which a later validation superseded
+        return [updates for updates in self.bleu if self._file(updates).is_file()]
 
     def _file(self, updates: int) -> Path:
         return self.folder / f"{updates}.pt"

@@ -18,11 +18,7 @@ BATCH_LINES = 256
 
 
 def main(args: argparse.Namespace) -> None:
-    """Run ``hyptrans probe annotate``; sentences are named by their line, ``7`` or ``7-2``.
-
-    Raises:
-        UserError: the text cannot be parsed, or an option cannot be used.
-    """
+    """Run ``hyptrans probe annotate``; sentences are named by their line, ``7`` or ``7-2``."""
     whole_lines = args.one_sentence_per_line or args.pretokenized
     # read once, to report an unusable file before loading the models
     total = sum(1 for _ in read_lines(args.text))

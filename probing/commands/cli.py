@@ -1,15 +1,15 @@
 """``hyptrans probe``: its commands and their options; checking these does not load torch."""
 
 import argparse
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from hyptrans.commands.text_options import add_text_arguments
 from hyptrans.inference.plugin import add_user_dir
 from hyptrans.support.flags import add_device, add_out, add_overwrite, add_seed, positive
+from hyptrans.support.options import add_settings
 from hyptrans.support.program import Command, Program
-from probing.settings import PUNCTUATIONS, SENTENCES, SETS, add_settings
+from probing.settings import PUNCTUATIONS, SENTENCES, SETS, Settings
 
 
 def add_annotate(parser: argparse.ArgumentParser) -> None:
@@ -80,7 +80,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         "UPOS, one of seven Penn Treebank tags in XPOS, or none (default: %(default)s)"
     )
     add("--punct", choices=PUNCTUATIONS, default="upos", help=about)
-    add_settings(parser)
+    add_settings(parser, Settings)
     about = (
         "train each probe with N seeds, from --seed on; several give means and standard "
         "deviations (default: %(default)s)"
@@ -114,8 +114,4 @@ PROGRAM = Program(
         ),
     },
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status: 0, 2 after an error, 130 after Ctrl-C."""
-    return PROGRAM.run(argv)
+main = PROGRAM.run

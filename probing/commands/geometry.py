@@ -7,7 +7,7 @@ from typing import Any
 from hyptrans.inference.load import locate, read
 from hyptrans.support import tables
 from hyptrans.support.files import sha256, write_json
-from probing.geometry.layers import HEADER, cells, measure, verdict
+from probing.geometry.layers import COLUMNS, measure, verdict
 from probing.geometry.states import both_sides
 from probing.report.results import origin
 from probing.states.encoder import move
@@ -15,11 +15,7 @@ from probing.states.model import build_model
 
 
 def main(args: argparse.Namespace) -> None:
-    """Run ``hyptrans probe geometry``.
-
-    Raises:
-        UserError: a file, flag or value is wrong.
-    """
+    """Run ``hyptrans probe geometry``."""
     place = locate(args.checkpoint)
     # a data set has tokens already, so how text becomes tokens does not matter
     how: dict[str, Any] = {"data": args.data, "subword_models": {"none": None}}
@@ -40,7 +36,7 @@ def main(args: argparse.Namespace) -> None:
         }
         write_json(args.out, figures)
     # a data set has no trees, and so no depths
-    shown = [i for i, name in enumerate(HEADER) if name != "with depth"]
-    header, *rows = ([row[i] for i in shown] for row in (HEADER, *map(cells, layers)))
-    print(tables.markdown(header, rows, texts=2))
+    shown = {name: cell for name, cell in COLUMNS.items() if name != "with depth"}
+    rows = [[cell(layer) for cell in shown.values()] for layer in layers]
+    print(tables.markdown(list(shown), rows, texts=2))
     print(f"\n{sentence}")

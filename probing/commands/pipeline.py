@@ -41,13 +41,7 @@ class Trees:
 
 @dataclass(frozen=True)
 class Fit:
-    """One training of probes for an encoder.
-
-    Attributes:
-        subject: the encoder.
-        settings: settings of the training, its seed included.
-        control: whether it trains on control trees.
-    """
+    """One training of an encoder's probes, on control trees if ``control``."""
 
     subject: Subject
     settings: Settings
@@ -62,17 +56,9 @@ class Fit:
 
 @dataclass
 class Run:
-    """The data and settings that all steps of a run share.
+    """The encoders, parts of a treebank and options that all steps of a run in ``out`` share.
 
-    Attributes:
-        out: folder of the run.
-        subjects: the encoders.
-        trees: the parts of the treebank by name.
-        settings: settings of each training, with the first seed.
-        seeds: number of seeds.
-        control: whether to train probes on control trees, too.
-        punct: what counts as punctuation.
-        device: device of encoders and training.
+    ``settings`` has the first of ``seeds`` seeds; ``control`` adds probes of control trees.
     """
 
     out: Path
@@ -102,11 +88,7 @@ class Run:
         return [Fit(subject, replace(self.settings, seed=seed), control) for seed in seeds]
 
     def common(self, part: str) -> dict[int, Sentence]:
-        """Return the sentences that have states of every encoder, by place, for fair scores.
-
-        Raises:
-            UserError: there are none.
-        """
+        """Return the sentences that have states of every encoder, by place, for fair scores."""
         kept = [set(States(subject.states(part)).kept) for subject in self.subjects]
         common, trees = set.intersection(*kept), self.trees[part]
         if not common:

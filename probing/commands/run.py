@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from hyptrans.support.files import sha256, write_json, write_whole
+from hyptrans.support.options import given_settings
 from hyptrans.support.steps import alone, follow
 from hyptrans.support.tables import escaped
 from probing.commands.pipeline import Run, Trees, scored, spaces, steps
@@ -24,18 +25,10 @@ from probing.probes.evaluation import SELECTED_BY, check_choosable
 from probing.probes.metrics import ARC_LENGTHS, kept_words, predicted_root
 from probing.probes.significance import compare
 from probing.probes.training import Trained, load_probes
-from probing.report.data import (
-    Arcs,
-    Example,
-    ModelResult,
-    Prediction,
-    Report,
-    Scored,
-    Selectivity,
-)
+from probing.report.data import Arcs, Example, ModelResult, Prediction, Report, Scored, Selectivity
 from probing.report.page import render
 from probing.report.results import beside, markdown, origin, over_seeds, signature
-from probing.settings import SETS, Punctuation, settings_of
+from probing.settings import SETS, Punctuation, Settings
 from probing.states.file import States
 from probing.text.trees import Sentence, minimum_spanning_edges, read_conllu
 
@@ -47,11 +40,7 @@ EXAMPLES = 6
 
 
 def main(args: argparse.Namespace) -> None:
-    """Run ``hyptrans probe run``.
-
-    Raises:
-        UserError: an option or what it names cannot be used.
-    """
+    """Run ``hyptrans probe run``."""
     run = _run_of(args)
     # of two simultaneous runs, one would score the other's probes
     with alone(args.out):
@@ -72,12 +61,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 def _run_of(args: argparse.Namespace) -> Run:
-    """Return the run that the options describe.
-
-    Raises:
-        UserError: an encoder cannot be used, or the trees cannot be read, lack tags, offer nothing
-            to learn or choose no layer.
-    """
+    """Return the run that the options describe, after checks of its trees and encoders."""
     trees = {}
     for part in SETS:
         path = getattr(args, part)
@@ -88,7 +72,7 @@ def _run_of(args: argparse.Namespace) -> Run:
     check_learnable(map(len, trees["train"].sentences), trees["train"].path)
     check_choosable(trees["dev"].sentences, args.punct, trees["dev"].path)
     # after the trees, as it may fetch models
-    subjects, settings = subjects_of(args), settings_of(args)
+    subjects, settings = subjects_of(args), given_settings(args, Settings)
     controls = args.seeds, args.control, args.punct, args.device
     return Run(args.out, subjects, trees, settings, *controls)
 
@@ -105,9 +89,8 @@ def _results(run: Run, page: Report) -> dict[str, Any]:
             }
             for fit in run.fits(subject)
         }
-        left_out[subject.name] = {
-            part: States(subject.states(part)).contents.left_out for part in SETS
-        }
+        contents = {part: States(subject.states(part)).contents for part in SETS}
+        left_out[subject.name] = {part: one.left_out for part, one in contents.items()}
     shown = ("signature", "models", "notes", "comparisons", "arcs", "selectivities")
     return {name: plain[name] for name in shown} | {
         "probe": {model.name: model.test for model in page.models},
@@ -158,10 +141,9 @@ def _baselines(sentences: Sequence[Sentence], punct: Punctuation) -> Iterable[Sc
 
 
 def _selectivities(run: Run, gold: Sequence[Sentence]) -> list[Selectivity]:
-    """Return how well the run's probes learn gold trees and control trees.
+    """Return how well a chain of neighbours and each encoder's probes fit gold and control trees.
 
-    Covers a chain of neighbours and every encoder; each probe uses its best layer on the
-    development set.
+    Each probe uses its best layer on the development set.
     """
     metric = SELECTED_BY["distance"]
     made = [control_tree(sentence, run.settings.seed, run.punct) for sentence in gold]
@@ -200,10 +182,8 @@ def _notes(scored: int, total: int) -> list[str]:
     """Return notes on the sentences that were scored and those that were left out."""
     notes = [f"Scored on {scored} of {total} sentences of the test set."]
     if scored < total:
-        notes.append(
-            "The others are too long for some encoder or have words that it cannot take; "
-            "results.json lists them."
-        )
+        why = "are too long for some encoder or have words that it cannot take"
+        notes.append(f"The others {why}; results.json lists them.")
     return notes
 
 

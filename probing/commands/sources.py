@@ -61,11 +61,7 @@ class Subject:
         }
 
     def load(self, seed: int) -> WordEncoder:
-        """Load the encoder; ``seed`` draws fresh parameters.
-
-        Raises:
-            UserError: a file, flag or value is wrong.
-        """
+        """Load the encoder; ``seed`` draws fresh parameters."""
         how: dict[str, Any] = {"random": bool(self.of), "seed": seed}
         if self.place.is_dir() and not is_model_folder(self.place):
             return huggingface.from_hugging_face(self.place, name=self.typed, **how)

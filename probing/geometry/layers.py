@@ -18,19 +18,6 @@ FLAT, CURVED = 0.01, 0.05
 """Stress of the best flat embedding: a layer is flat below the first, curved from the second on.
 Kruskal (1964) calls a fit "good" up to the second."""
 
-HEADER = (
-    "layer",
-    "space",
-    "radius",
-    "spread",
-    "with frequency",
-    "with position",
-    "with depth",
-    "flat stress",
-    "tangents' stress",
-    "Gromov's delta",
-)
-
 
 @dataclass(frozen=True)
 class Layer:
@@ -51,12 +38,10 @@ class Layer:
     """Correlation of the radius with the number of preceding tokens."""
     with_depth: float
     """Correlation of a word's radius with its depth in the gold tree; NaN without trees."""
+    # these are of functions in measures: flat_stress, tangent_stress, gromov_delta
     flat_stress: Estimate
-    """See :func:`probing.geometry.measures.flat_stress`."""
     tangent_stress: Estimate
-    """See :func:`probing.geometry.measures.tangent_stress`."""
     delta: Estimate
-    """See :func:`probing.geometry.measures.gromov_delta`."""
 
 
 @dataclass(frozen=True)
@@ -134,30 +119,14 @@ def verdict(layers: Sequence[Layer]) -> str:
     fit = f"the best flat embedding of the same dimension misses distances by {size}"
     used = sum(stress >= CURVED for stress in stresses)
     if used:
-        where = f"in {used} of {len(behind)} layers"
-        return (
-            f"{side} uses the curvature {where}: {fit}; at least {100 * CURVED:g} % counts as use."
-        )
+        use = f"uses the curvature in {used} of {len(behind)} layers"
+        return f"{side} {use}: {fit}; at least {100 * CURVED:g} % counts as use."
     extent = "does not use" if stresses[-1] < FLAT else "hardly uses"
     return f"{side} {extent} the curvature: {fit}."
 
 
-def cells(layer: Layer) -> list[str]:
-    """Return a layer's cells below :data:`HEADER`; a cell is empty if its number is undefined."""
-    space = layer.space
-    curvature = "" if space.kind == "euclidean" else f", c = {space.c:.3g}"
-    return [
-        f"{layer.side} {layer.number}",
-        f"{space.kind}{curvature}",
-        f"{layer.radius:.3f}",
-        f"{layer.spread:.4f}",
-        _number(layer.with_frequency),
-        _number(layer.with_position),
-        _number(layer.with_depth),
-        _estimate(layer.flat_stress, percent=True),
-        _estimate(layer.tangent_stress, percent=True),
-        _estimate(layer.delta),
-    ]
+def _space(space: Space) -> str:
+    return space.kind if space.kind == "euclidean" else f"{space.kind}, c = {space.c:.3g}"
 
 
 def _number(value: float) -> str:
@@ -170,3 +139,23 @@ def _estimate(found: Estimate, *, percent: bool = False) -> str:
     scale, digits, unit = (100, 1, " %") if percent else (1, 3, "")
     error = "" if math.isnan(found.error) else f" ± {scale * found.error:.{digits}f}"
     return f"{scale * found.mean:.{digits}f}{error}{unit}"
+
+
+COLUMNS: dict[str, Callable[[Layer], str]] = {
+    "layer": lambda layer: f"{layer.side} {layer.number}",
+    "space": lambda layer: _space(layer.space),
+    "radius": lambda layer: f"{layer.radius:.3f}",
+    "spread": lambda layer: f"{layer.spread:.4f}",
+    "with frequency": lambda layer: _number(layer.with_frequency),
+    "with position": lambda layer: _number(layer.with_position),
+    "with depth": lambda layer: _number(layer.with_depth),
+    "flat stress": lambda layer: _estimate(layer.flat_stress, percent=True),
+    "tangents' stress": lambda layer: _estimate(layer.tangent_stress, percent=True),
+    "Gromov's delta": lambda layer: _estimate(layer.delta),
+}
+"""Columns of a table of layers: heads, and what is below; empty where a number is undefined."""
+
+
+def cells(layer: Layer) -> list[str]:
+    """Return a layer's cells below :data:`COLUMNS`."""
+    return [cell(layer) for cell in COLUMNS.values()]

@@ -94,8 +94,8 @@ def _smacof(found: Tensor, points: Tensor) -> float:
         ratios = torch.where(flat > ONE_PLACE * flat.max(), found / flat, 0.0)
         points = (ratios.sum(1, keepdim=True) * points - ratios @ points) / len(points)
         flat = _flat_distances(points)
-        before, stress = stress, _stress(found, flat)
-        if before - stress <= SMACOF_TOLERANCE * before:
+        previous, stress = stress, _stress(found, flat)
+        if previous - stress <= SMACOF_TOLERANCE * previous:
             break
     return stress
 
@@ -164,9 +164,8 @@ def over_samples(
     rng = torch.Generator().manual_seed(seed)
     if len(cloud) <= size:
         return Estimate(function(cloud), math.nan)
-    found = [
-        function(cloud[torch.randperm(len(cloud), generator=rng)[:size]]) for _ in range(samples)
-    ]
+    drawn = (torch.randperm(len(cloud), generator=rng)[:size] for _ in range(samples))
+    found = [function(cloud[places]) for places in drawn]
     return Estimate(float(np.mean(found)), float(np.std(found, ddof=1) / math.sqrt(samples)))
 
 

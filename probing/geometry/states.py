@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hyptrans.data.indexed import IndexedSet
 from hyptrans.inference.batches import padded
 from hyptrans.inference.contents import Contents, data_bin, dictionaries
 from hyptrans.inference.dictionary import fingerprint
@@ -28,8 +27,8 @@ def both_sides(
     Leaves out sentence ends and the token that starts a target sentence.
 
     Args:
-        model: an encoder-decoder.
-        contents: the parts that the model was built from.
+        model: the encoder-decoder that was built from ``contents``.
+        contents: its parts.
         data: folder that ``hyptrans prepare`` wrote, or its ``data-bin``.
         subset: name of the set, such as ``valid``.
         sentences: most pairs to read.
@@ -44,13 +43,13 @@ def both_sides(
     found: dict[str, list[tuple[Tensor, ...]]] = {"encoder": [], "decoder": []}
     for start in range(0, len(rows), BATCH_SENTENCES):
         batch = rows[start : start + BATCH_SENTENCES]
-        before = padded([row["input_ids"].tolist() for row in batch], words)
-        after = padded([row["labels"][:-1].tolist() for row in batch], words)
+        sources = padded([row["input_ids"].tolist() for row in batch], words)
+        targets = padded([row["labels"][:-1].tolist() for row in batch], words)
         # as in training, the decoder's input starts with the end-of-sentence token
-        given = torch.cat([after.new_full((len(after), 1), words.eos()), after], 1)
-        encoded = model.encoder(before.to(device))
-        decoded = model.decoder(given.to(device), encoded.states[-1], encoded.padding)
-        of_sides = ("encoder", encoded.states, before), ("decoder", decoded, given)
+        inputs = torch.cat([targets.new_full((len(targets), 1), words.eos()), targets], 1)
+        encoded = model.encoder(sources.to(device))
+        decoded = model.decoder(inputs.to(device), encoded.states[-1], encoded.padding)
+        of_sides = ("encoder", encoded.states, sources), ("decoder", decoded, inputs)
         for side, states, tokens in of_sides:
             real = tokens.ne(words.pad()) & tokens.ne(words.eos())
             position = torch.arange(tokens.size(1)).expand_as(tokens)
@@ -90,8 +89,4 @@ def _pairs(model: Any, contents: Contents, data: Path, subset: str) -> Pairs:
         raise UserError(
             f"{binary / names[0]}.{source} is not there: name another set with --subset"
         )
-    sources, targets = (IndexedSet(binary / f"{there[0]}.{one}") for one in (source, target))
-    pairs = Pairs(sources, targets, model.encoder.longest, model.decoder.longest)
-    if not len(pairs):
-        raise UserError(f"{binary / there[0]} has no sentence that the model can take")
-    return pairs
+    return Pairs(binary / there[0], contents.languages, model)

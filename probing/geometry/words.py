@@ -19,25 +19,21 @@ def word_counts(sentences: Sequence[Sentence]) -> Counter[str]:
 
 
 def words_of(
-    states: States,
-    trees: Sequence[Sentence],
-    encoder: WordEncoder,
-    counts: Counter[str],
+    states: States, trees: Sequence[Sentence], encoder: WordEncoder, counts: Counter[str]
 ) -> Cloud:
     """Return the single-token words of the first 300 sentences that have states.
 
     Words of several tokens are left out: the mean of their tokens' states lies nearer to the origin
     than these states, even if all of an encoder's own states lie on one sphere.
 
-    Args:
-        states: states of the trees.
-        trees: all trees of the file that the states were extracted for.
-        encoder: the encoder that made the states; its parameters do not matter.
-        counts: how often each word occurs in a text, for the words' frequency.
+    ``trees`` are those of the whole file, ``encoder`` made the states (its parameters do not
+    matter), and ``counts`` gives the words' frequency.
     """
     places = range(min(len(states), SENTENCES))
     chosen = [trees[states.kept[i]] for i in places]
     whole = torch.cat([_whole(encoder, sentence) for sentence in chosen])
+    # edges to the root
+    depths = [torch.from_numpy(distance_matrix(one.heads)[one.root]) for one in chosen]
     often = [counts[word.lower()] for sentence in chosen for word in sentence.words]
     return Cloud(
         side="encoder",
@@ -45,13 +41,8 @@ def words_of(
         spaces=states.spaces,
         frequency=torch.tensor(often)[whole],
         position=torch.cat([torch.arange(len(sentence)) for sentence in chosen])[whole],
-        depth=torch.cat([_depths(sentence) for sentence in chosen])[whole],
+        depth=torch.cat(depths)[whole],
     )
-
-
-def _depths(sentence: Sentence) -> torch.Tensor:
-    """Return the number of edges between every word and the root, ``[words]``."""
-    return torch.from_numpy(distance_matrix(sentence.heads)[sentence.root])
 
 
 def _whole(encoder: WordEncoder, sentence: Sentence) -> torch.Tensor:

@@ -30,11 +30,7 @@ def control_heads(behaviors: Sequence[Behavior], keep: Sequence[bool]) -> tuple[
 
     Only kept words become heads, so that the edges between them form a tree. The first kept word is
     the root. A word without the neighbour that it drew depends on the root; so does the first of
-    two words that drew each other. Longer cycles do not occur.
-
-    Args:
-        behaviors: what each word drew.
-        keep: which words are not punctuation; if none is, all words are kept.
+    two words that drew each other. Longer cycles do not occur. If no word is kept, all are.
     """
     kept = np.flatnonzero(keep) if any(keep) else np.arange(len(behaviors))
     root = int(kept[0])

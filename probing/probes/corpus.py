@@ -62,8 +62,8 @@ class Corpus:
 
     Args:
         states: states of some or all of the sentences.
-        sentences: all sentences of the tree file that the states were extracted from.
-        name: name of the states in error messages.
+        sentences: all sentences of the tree file.
+        name: name of the states in messages.
         only: places in the tree file of the sentences to use; None uses all that have states.
     """
 
@@ -94,9 +94,7 @@ class Corpus:
             gold = distance_matrix(sentence.heads)
             distances[row, : len(gold), : len(gold)] = gold
             depths[row, : len(gold)] = gold[sentence.root]
-        return Batch(
-            sentences, states, lengths, torch.from_numpy(distances), torch.from_numpy(depths)
-        )
+        return Batch(sentences, states, lengths, *map(torch.from_numpy, (distances, depths)))
 
     def in_order(self, size: int) -> Iterator[list[int]]:
         """Yield batches of indices that hold every sentence once, from the shortest on."""

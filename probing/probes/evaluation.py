@@ -50,9 +50,8 @@ def check_choosable(sentences: Collection[Sentence], punct: Punctuation, name: o
     Raises:
         UserError: they do not; names the file that holds them.
     """
-    edges = (
-        keep[[i, j]].all() for s in sentences for keep in [kept_words(s, punct)] for i, j in s.edges
-    )
+    kept = ((sentence, kept_words(sentence, punct)) for sentence in sentences)
+    edges = (keep[[i, j]].all() for sentence, keep in kept for i, j in sentence.edges)
     if not (any(edges) and any(SHORTEST <= len(s) <= LONGEST for s in sentences)):
         raise UserError(
             f"{name} cannot choose layers: it needs a sentence of {SHORTEST} to {LONGEST} words, "

@@ -131,10 +131,8 @@ class Scores:
     def metrics(self) -> list[dict[str, float]]:
         """Return every layer's metrics, from 0 to 1 (correlations from -1); NaN if undefined."""
         parts = {metric: self.parts(metric) for metric in METRICS}
-        return [
-            {metric: float(parts[metric][layer]) for metric in METRICS}
-            for layer in range(len(self.correct))
-        ]
+        layers = range(len(self.correct))
+        return [{metric: float(parts[metric][layer]) for metric in METRICS} for layer in layers]
 
     def parts(self, metric: str) -> np.ndarray:
         """Return one metric of every layer, ``[layers]``; NaN if undefined."""
@@ -156,10 +154,9 @@ class Scores:
         added = np.full(getattr(self, metric).shape, math.nan)
         for row, values in zip(added, getattr(self, metric), strict=True):
             defined = ~np.isnan(values) if used is None else used
-            found, of_length, counts = np.unique(
-                self.lengths[defined], return_inverse=True, return_counts=True
-            )
-            row[defined] = values[defined] / counts[of_length] / len(found)
+            lengths = self.lengths[defined]
+            found, place, counts = np.unique(lengths, return_inverse=True, return_counts=True)
+            row[defined] = values[defined] / counts[place] / len(found)
         return added
 
 
@@ -174,12 +171,7 @@ def mean_scores(several: Sequence[Scores]) -> Scores:
 
 @dataclass
 class Tally:
-    """Collects the scores of several layers sentence by sentence.
-
-    Args:
-        layers: number of predictions for every sentence.
-        punct: what counts as punctuation.
-    """
+    """Collects the scores of a number of layers, sentence by sentence."""
 
     layers: int
     punct: Punctuation = "upos"

@@ -30,11 +30,7 @@ LARGEST_RADIUS = 2 * math.atanh(1 - poincare.MARGINS[torch.float32])
 
 
 class Stack(nn.Module):
-    """One parameter per layer, so that each learns at its own pace; stacked to one tensor for use.
-
-    Args:
-        initial: initial values, ``[layers, ...]``.
-    """
+    """A parameter per layer, so that each learns at its own pace; stacked to ``[layers, ...]``."""
 
     def __init__(self, initial: Tensor) -> None:
         super().__init__()
@@ -204,9 +200,8 @@ class EuclideanProbe(Probe):
     kind = "euclidean"
 
     def _draw(self, width: int, rank: int, spaces: Sequence[Space]) -> None:
-        self.weight = self._uniform(
-            rank, self._vector_width, (3 / self._vector_width / rank) ** 0.5
-        )
+        own = self._vector_width
+        self.weight = self._uniform(rank, own, (3 / own / rank) ** 0.5)
 
     def points(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
         layers = self._chosen(layers)

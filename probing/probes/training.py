@@ -7,6 +7,7 @@ weights and end of training, as if it were trained alone.
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -103,18 +104,10 @@ class _Task:
         self.courses = [Course() for _ in self.active]
         own = [self.probe.parameters_of(layer) for layer in self.active]
         # fused: one step for a layer's few small tensors
-        self.optimizers = [
-            Adam(p, lr=settings.lr, weight_decay=settings.weight_decay, fused=True) for p in own
-        ]
-        self.schedules = [
-            ReduceLROnPlateau(
-                optimizer,
-                factor=LR_FACTOR,
-                patience=LR_PATIENCE,
-                threshold=LEAST_IMPROVEMENT,
-            )
-            for optimizer in self.optimizers
-        ]
+        adam: Any = {"lr": settings.lr, "weight_decay": settings.weight_decay, "fused": True}
+        self.optimizers = [Adam(parameters, **adam) for parameters in own]
+        rule: Any = {"factor": LR_FACTOR, "patience": LR_PATIENCE, "threshold": LEAST_IMPROVEMENT}
+        self.schedules = [ReduceLROnPlateau(one, **rule) for one in self.optimizers]
         self.waited = [0 for _ in self.active]
         self.best = [[p.detach().clone() for p in parameters] for parameters in own]
 

@@ -51,15 +51,12 @@ def draw(example: Example, prediction: Prediction, model: str) -> Markup:
         svg.element("text", "side", "predicted", x=0, y=under + 21),
     ]
     for word, x, gray in zip(example.words, centers, example.punctuation, strict=True):
-        parts.append(
-            svg.element("text", "word skip" if gray else "word", word, x=x, y=rise + SIZE + 1)
-        )
+        kind = "word skip" if gray else "word"
+        parts.append(svg.element("text", kind, word, x=x, y=rise + SIZE + 1))
     agreeing = gold & predicted
     root_kind = "good" if prediction.root == example.gold_root else "bad"
-    for height, root, base, way in (
-        (heights[0], example.gold_root, rise, -1),
-        (heights[1], prediction.root, under, 1),
-    ):
+    roots = example.gold_root, prediction.root
+    for height, root, base, way in zip(heights, roots, (rise, under), (-1, 1), strict=True):
         ends, mark = _slots(set(height), centers, root)
         # draw high arcs first, so that short ones lie on top
         for edge in sorted(height, key=lambda edge: (-height[edge], edge)):

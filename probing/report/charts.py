@@ -35,8 +35,6 @@ _STYLE: Any = {
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 400, 250, 44, 34, 42
 """A chart's size and margins in pixels."""
 _MOST_PLACES = 13
-_CLASS = "class-"
-"""Prefix of an element's classes in the id that matplotlib writes."""
 
 
 @dataclass(frozen=True)
@@ -77,16 +75,12 @@ def layer_charts(models: Sequence[ModelResult]) -> list[Chart]:
     """Draw a chart over the layers of all models for each metric that has numbers of layers."""
     made = []
     for metric, title in TITLES.items():
-        layered = [
-            m for m in models if any(map(math.isfinite, _values(m, metric)) if m.layers else [])
-        ]
+        layered = [m for m in models if m.layers and any(map(math.isfinite, _values(m, metric)))]
         if not layered:
             continue
         about = f"{title} of every layer on the development set; the chosen one is bold"
         head = ("layer", *range(max(len(model.layers) for model in layered)))
-        rows = [
-            (m.name, *(_cell(m, metric, layer) for layer in range(len(m.layers)))) for m in layered
-        ]
+        rows = [(model.name, *_cells(model, metric)) for model in layered]
         made.append(Chart(about, _draw(models, metric, title), head, rows))
     return made
 
@@ -113,11 +107,11 @@ def _chosen(model: ModelResult, metric: str) -> set[int]:
     return {pair[metric not in OF_DISTANCE] for pair in model.chosen_layers}
 
 
-def _cell(model: ModelResult, metric: str, layer: int) -> str:
-    """Return a cell of a metric's table, bold for a chosen layer."""
-    shown = figure(_values(model, metric)[layer])
-    bold = layer in _chosen(model, metric)
-    return Markup("<strong>{}</strong>").format(shown) if bold else shown
+def _cells(model: ModelResult, metric: str) -> list[str]:
+    """Return a metric of each layer for its table, bold for chosen layers."""
+    bold, chosen = Markup("<strong>{}</strong>"), _chosen(model, metric)
+    shown = enumerate(map(figure, _values(model, metric)))
+    return [bold.format(text) if layer in chosen else text for layer, text in shown]
 
 
 def _draw(models: Sequence[ModelResult], metric: str, title: str) -> Markup:
@@ -185,8 +179,8 @@ def _svg(figure: Figure, kind: str, label: str) -> Markup:
 
 
 def _for_page(tag: str) -> str:
-    """Give a tag the page's colors and its classes, and remove all ids but those of shapes."""
+    """Give a tag the page's colors, make ``class-…`` its class, keep no other id but of shapes."""
     for name, ink in _INK.items():
         tag = tag.replace(ink, f"var(--{name})")
-    tag = re.sub(rf' id="{_CLASS}([^"]*)"', r' class="\1"', tag)
+    tag = re.sub(r' id="class-([^"]*)"', r' class="\1"', tag)
     return re.sub(r' id="[\w.]+_\d+"', "", tag)

@@ -45,11 +45,6 @@ class ModelResult:
     """Distance and depth layer of every seed."""
 
     @property
-    def baseline(self) -> bool:
-        """Return whether this is not a trained encoder; it may have no layers then."""
-        return self.role != "encoder"
-
-    @property
     def chosen_layers(self) -> list[tuple[int, int]]:
         """Return every seed's distance and depth layer; empty for a baseline without layers."""
         return self.chosen or [(self.distance_layer, self.depth_layer)] * bool(self.layers)

@@ -38,7 +38,9 @@ def draw(example: Example, prediction: Prediction, model: str, disk: layout.Disk
     names = _name(widths, places, ways.reshape(-1, 2))
     for i, (word, place, box) in enumerate(zip(words, places, names, strict=True)):
         kind = "center" if i == root else "skip" if example.punctuation[i] else ""
-        parts += _leader(place, box)
+        near = np.clip(place, box[:2] + 2, box[2:] - 2)
+        if math.dist(place, near) > 13:
+            parts.append(svg.element("path", "leader", d=svg.line([tuple(place), tuple(near)])))
         size = 6 if i == root else 2.5 if example.punctuation[i] else 4
         parts.append(svg.element("circle", f"dot {kind}", cx=place[0], cy=place[1], r=size))
         left, top, right, bottom = box
@@ -57,7 +59,7 @@ def _rings(scale: float) -> list[Markup]:
     middle = {"cx": WIDTH / 2, "cy": HEIGHT / 2}
     parts = [svg.element("circle", "boundary", r=RADIUS, **middle)]
     for true in MaxNLocator(MOST_RINGS, steps=[1, 2, 5, 10]).tick_values(0, 3.5 / scale)[1:]:
-        radius = RADIUS * layout.to_disk(true * scale)
+        radius = RADIUS * math.tanh(true * scale / 2)
         if radius < RADIUS - 12:
             parts.append(svg.element("circle", "ring", r=radius, **middle))
             place = {"x": WIDTH / 2, "y": HEIGHT / 2 + radius + 3}
@@ -81,15 +83,10 @@ def _name(widths: list[float], points: np.ndarray, edges: np.ndarray) -> Boxes:
     offsets = np.concatenate([distance * ways for distance in (10.0, 18.0, 30.0, 46.0, 66.0)])
     far = np.repeat([0.0, 1.0, 2.5, 5.0, 8.0], len(ways))
     # [n, places, 2]: the side of the box that faces the point touches the end of the offset
-    middles = (
-        points[:, None]
-        + offsets
-        + np.sign(offsets.round(6)) * spans[:, None] / 2 * np.abs(np.tile(ways, (5, 1)))
-    )
+    half = np.sign(offsets.round(6)) * spans[:, None] / 2 * np.abs(np.tile(ways, (5, 1)))
+    middles = points[:, None] + offsets + half
     boxes = np.concatenate([middles - spans[:, None] / 2, middles + spans[:, None] / 2], axis=2)
-    fixed = (
-        far + 2.0 * _inside(boxes, edges) + 25.0 * _inside(boxes, points) + 60.0 * _outside(boxes)
-    )
+    fixed = far + 2 * _inside(boxes, edges) + 25 * _inside(boxes, points) + 60 * _outside(boxes)
     chosen = fixed.argmin(1)
     for _ in range(6):
         for i in range(count):
@@ -116,11 +113,3 @@ def _overlap(boxes: Boxes, others: Boxes) -> np.ndarray:
     sides = (np.minimum(boxes[:, None, 2:], others[:, 2:]) - low).clip(0)
     area = sides.prod(-1)
     return ((area > 0) * 10.0 + area / 8).sum(1)
-
-
-def _leader(point: np.ndarray, box: np.ndarray) -> list[Markup]:
-    """Draw a thin line from a point to its name unless the name is close to it."""
-    near = np.clip(point, box[:2] + 2, box[2:] - 2)
-    if math.dist(point, near) <= 13:
-        return []
-    return [svg.element("path", "leader", d=svg.line([tuple(point), tuple(near)]))]

@@ -1,6 +1,5 @@
 """Lay out a sentence's words in the Poincare disk, and compute geodesics between them."""
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -62,9 +61,8 @@ def flatten(tangents: Tensor, fitted: Tensor) -> Tensor:
     chosen = tangents[fitted] if bool(fitted.any()) else tangents
     mean = chosen.mean(0)
     mean = mean / mean.norm().clamp_min(LEAST_LENGTH)
-    _, values, components = torch.linalg.svd(
-        chosen - (chosen @ mean).unsqueeze(1) * mean, full_matrices=False
-    )
+    across = chosen - (chosen @ mean).unsqueeze(1) * mean
+    _, values, components = torch.linalg.svd(across, full_matrices=False)
     # one or two vectors have too few directions orthogonal to their mean; it then serves as an axis
     axes = [axis for axis, value in zip(components, values, strict=True) if value > LEAST_SPREAD]
     axes = ([*axes, mean])[:2]
@@ -109,11 +107,6 @@ def _agreement(drawn: Tensor, true: Tensor) -> float:
     """Return Spearman's correlation of all pairs' distances: ``[n, 3]`` and ``[n, D]``."""
     i, j = torch.triu_indices(len(true), len(true), 1)
     return rank_correlation(*(lorentz.distance(points[i], points[j]) for points in (drawn, true)))
-
-
-def to_disk(radius: float) -> float:
-    """Convert a geodesic radius to the Euclidean distance from the center of the disk."""
-    return math.tanh(radius / 2)
 
 
 def geodesics(start: Tensor, end: Tensor, count: int) -> Tensor:

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import math
 import re
 from typing import Any
 
@@ -10,20 +9,12 @@ import jinja2
 from markupsafe import Markup
 
 from hyptrans.support.errors import clean
-from probing.geometry.layers import HEADER, cells, verdict
+from probing.geometry.layers import COLUMNS, cells, verdict
 from probing.probes.metrics import METRICS
 from probing.report import arcs, charts, disk, layout, results
 from probing.report.data import Example, ModelResult, Report
 from probing.report.results import NOTHING, figure
 from probing.settings import SENTENCES
-
-NAMES = {
-    "uuas": "undirected unlabeled attachment score",
-    "dspr": "distance Spearman correlation",
-    "root": "root accuracy",
-    "nspr": "norm Spearman correlation",
-}
-"""The metrics' full names."""
 
 
 def render(report: Report) -> str:
@@ -44,7 +35,7 @@ def render(report: Report) -> str:
         report=report,
         script=Markup(script),
         policy=policy(script),
-        metrics=[(metric, title, NAMES[metric]) for metric, title in results.TITLES.items()],
+        titles=results.TITLES,
         rows=rows(report.models),
         layers=charts.layer_charts(report.models),
         key=charts.key(report.models),
@@ -56,7 +47,7 @@ def render(report: Report) -> str:
         ],
         models=names,
         verdict=verdict,
-        space_header=HEADER,
+        space_header=list(COLUMNS),
         sentences=SENTENCES,
     )
     # keep a number and its unit on one line
@@ -97,29 +88,19 @@ def rows(models: list[ModelResult]) -> list[dict[str, Any]]:
 
 
 def _pictures(example: Example, name: str) -> dict[str, Any]:
-    """Return the pictures of one sentence and one model, with a note on the disk."""
+    """Return the pictures of one sentence and one model."""
     prediction = example.predictions[name]
     kept = [not mark for mark in example.punctuation]
     laid = layout.place(prediction.distance_points, prediction.root, kept)
-    made = {
+    at_word = 0 <= prediction.root < len(example.words)
+    return {
         "name": name,
         "score": arcs.score(example, prediction),
         "tree": arcs.draw(example, prediction, name),
+        "layout": laid,
+        "center": example.words[prediction.root] if at_word else None,
+        "disk": None if laid is None else disk.draw(example, prediction, name, laid),
     }
-    if laid is None:
-        return made | {"disk": None}
-    center = "the origin, as no root is predicted"
-    if 0 <= prediction.root < len(example.words):
-        center = f"“{example.words[prediction.root]}”"
-    note = f"Center: {center}."
-    if math.isfinite(laid.agreement):
-        note += (
-            " Distances between words in two dimensions and in the probe have Spearman's "
-            f"rank correlation {laid.agreement:.2f} (1: the same order)."
-        )
-    if abs(laid.scale - 1) > 1e-9:
-        note += f" Radii are drawn at {laid.scale:.2g} times their size; the rings show true radii."
-    return made | {"disk": disk.draw(example, prediction, name, laid), "note": note}
 
 
 def unbroken(text: str) -> str:

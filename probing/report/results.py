@@ -6,6 +6,7 @@ import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,10 @@ _SELECTIVE = (
     "Selectivity: UUAS on gold trees minus UUAS on control trees, in which a random draw for each "
     "word type decides whether its words depend on the previous word, the next or the first (after "
     "Hewitt and Liang 2019). Each probe uses its best layer on the development set."
+)
+_COLUMNS = (
+    "Test set. Layers: the best on the development set for UUAS and Dspr. / for Root and Nspr.; "
+    "0 is the embeddings."
 )
 _DEVIATION = "±: standard deviation over probe seeds."
 
@@ -80,13 +85,11 @@ def signature(settings: Settings, punct: Punctuation, seeds: int = 1) -> str:
 
 def describe(spaces: Sequence[Space]) -> str:
     """Describe the space of an encoder's states in a few words."""
-    kind = spaces[0].kind
+    kind, curvatures = spaces[0].kind, [space.c for space in spaces]
     if kind == "euclidean":
         return kind
-    curvatures = sorted({space.c for space in spaces})
-    if len(curvatures) == 1:
-        return f"{kind}, c = {curvatures[0]:g}"
-    return f"{kind}, c = {curvatures[0]:.2g} to {curvatures[-1]:.2g}"
+    least, most = min(curvatures), max(curvatures)
+    return f"{kind}, c = {least:g}" if least == most else f"{kind}, c = {least:.2g} to {most:.2g}"
 
 
 def table(models: Sequence[ModelResult]) -> str:
@@ -100,10 +103,8 @@ def table(models: Sequence[ModelResult]) -> str:
 
 def _selectivity(one: Selectivity) -> str:
     """Format both figures and their difference, with its deviation if there are several seeds."""
-    pairs = zip(one.real, one.control, strict=True)
-    differences = [real - control for real, control in pairs]
-    several = len(differences) > 1
-    spread = f" ± {statistics.stdev(differences):.3f}" if several else ""
+    differences = [real - control for real, control in zip(one.real, one.control, strict=True)]
+    spread = f" ± {statistics.stdev(differences):.3f}" if len(differences) > 1 else ""
     real, control, mean = map(statistics.fmean, (one.real, one.control, differences))
     return f"{real:.3f} - {control:.3f} = {mean:.3f}".replace("-", "\N{MINUS SIGN}") + spread
 
@@ -123,8 +124,8 @@ def layers_of(model: ModelResult) -> str:
     return " / ".join(_range(sorted(set(layers))) for layers in pairs)
 
 
-def _range(layers: list[int]) -> str:
-    return str(layers[0]) if len(layers) == 1 else f"{layers[0]}\N{EN DASH}{layers[-1]}"
+def _range(numbers: Sequence[int]) -> str:
+    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}\N{EN DASH}{numbers[-1]}"
 
 
 def _difference(comparison: Comparison | None) -> str:
@@ -137,17 +138,8 @@ def _difference(comparison: Comparison | None) -> str:
 
 def markdown(models: Sequence[ModelResult], line: str, notes: Sequence[str] = ()) -> str:
     """Return the table, an explanation of its columns, notes and the signature in Markdown."""
-    return "\n\n".join(
-        [
-            table(models),
-            "Test set. Layers: the best on the development set for UUAS and Dspr. / for Root and "
-            "Nspr.; 0 is the embeddings.",
-            *([_DEVIATION] if any(model.spread for model in models) else []),
-            *notes,
-            f"Signature: `{line}`",
-            "",
-        ]
-    )
+    spread = [_DEVIATION] if any(model.spread for model in models) else []
+    return "\n\n".join([table(models), _COLUMNS, *spread, *notes, f"Signature: `{line}`", ""])
 
 
 @dataclass(frozen=True)
@@ -167,10 +159,7 @@ class Table:
 
 
 def beside(report: Report) -> list[Table]:
-    """Return the tables beside the main one.
-
-    One of them compares the first encoder with all others.
-    """
+    """Return the tables beside the main one."""
     first = next((model.name for model in report.models if model.role == "encoder"), "")
     found = [_comparisons(report.comparisons, first)] if report.comparisons else []
     if report.arcs:
@@ -199,9 +188,7 @@ def _comparisons(comparisons: Mapping[str, Sequence[Comparison]], first: str) ->
 
 def _arcs(arcs: Arcs) -> Table:
     """Return UUAS by length of edges: a chain finds all between neighbours and no others."""
-    lasts = [length - 1 for length in arcs.lengths[1:]]
-    classes = zip(arcs.lengths, lasts, strict=False)
-    names = [_range([first, last] if first < last else [first]) for first, last in classes]
+    names = [_range(range(first, longer)) for first, longer in pairwise(arcs.lengths)]
     total = sum(arcs.counts)
     rows = [("share of the edges", *(f"{100 * count / total:.1f} %" for count in arcs.counts))]
     rows += [(name, *map(figure, shares)) for name, shares in arcs.uuas.items()]
@@ -213,7 +200,5 @@ def origin() -> dict[str, Any]:
     """Return this process's command as one could type it again, and its packages' versions."""
     words = sys.argv[1:]
     command = shlex.join(["hyptrans", *([] if words[:1] == ["probe"] else ["probe"]), *words])
-    return {
-        "versions": provenance.versions("torch", "fairseq", "numpy", "scipy"),
-        "command": command,
-    }
+    versions = provenance.versions("torch", "fairseq", "numpy", "scipy")
+    return {"versions": versions, "command": command}

@@ -6,8 +6,6 @@ from markupsafe import Markup
 
 from hyptrans.support.errors import clean
 
-Point = tuple[float, float]
-
 # narrow and wide letters of the usual sans-serif fonts, in ems
 _WIDTHS = dict.fromkeys("iljI.,:;'|!", 0.26) | dict.fromkeys('frt()[]-/ "', 0.34)
 _WIDTHS |= dict.fromkeys("mwMW@%", 0.86) | dict.fromkeys("ABCDEGHKNOPQRSUVXY&", 0.7)
@@ -28,17 +26,13 @@ def element(tag: str, kind: str, inside: str = "", /, **attributes: float | str)
 
 def figure(width: float, height: float, label: str, kind: str, parts: Iterable[Markup]) -> Markup:
     """Return an ``<svg>`` that screen readers treat as one image named ``label``."""
-    attributes: dict[str, float | str] = {
-        "viewBox": f"0 0 {width:.1f} {height:.1f}",
-        "width": width,
-        "height": height,
-        "role": "img",
-        "aria-label": label,
-    }
-    return element("svg", kind, Markup("").join(parts), **attributes)
+    box = f"0 0 {width:.1f} {height:.1f}"
+    named: dict[str, float | str] = {"role": "img", "aria-label": label}
+    inside = Markup("").join(parts)
+    return element("svg", kind, inside, viewBox=box, width=width, height=height, **named)
 
 
-def line(places: Iterable[Point]) -> str:
+def line(places: Iterable[tuple[float, float]]) -> str:
     """Return the path of straight lines through the places."""
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
 

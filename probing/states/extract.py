@@ -46,14 +46,7 @@ def extract(
     trees: Path,
     device: str = "cpu",
 ) -> States:
-    """Write the states of all sentences that can be aligned and are not too long.
-
-    Args:
-        encoder: the encoder to run.
-        sentences: all sentences of a tree file.
-        out: file to write.
-        trees: the tree file, for messages.
-        device: device that the encoder runs on.
+    """Write the states of those sentences of a tree file that can be aligned and are not too long.
 
     Raises:
         UserError: no sentence remains, or a state is not finite.
@@ -110,9 +103,6 @@ def _states_of_words(
     """Return the states of a batch's words, sentence after sentence.
 
     Shapes: counts of words ``[B]`` -> ``[layers, words, D]``.
-
-    Raises:
-        UserError: a state is not finite.
     """
     rows = [torch.tensor(sentence.tokens) for sentence in batch]
     tokens = pad_sequence(rows, batch_first=True, padding_value=encoder.pad)

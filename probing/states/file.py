@@ -29,7 +29,7 @@ class Contents:
 
     Attributes:
         architecture: name of the encoder's architecture, as for ``--arch``.
-        identity: the encoder's identity, which differs if its parameters differ; a hash for files.
+        identity: see ``WordEncoder``.
         spaces: space of each layer, 0 for the embeddings.
         kept: places in the tree file of the sentences that have states.
         lengths: number of words of each kept sentence.

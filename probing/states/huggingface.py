@@ -41,13 +41,9 @@ _MOST_CHARACTERS = 240
 
 
 class HuggingFaceEncoder:
-    """An encoder whose tokenizer knows the characters of its tokens; states are flat vectors.
+    """An encoder of ``AutoModel`` with a fast tokenizer, which knows the characters of its tokens.
 
-    Args:
-        name: folder or name that messages show.
-        identity: identity of its files.
-        model: a model from ``AutoModel``; the encoder of an encoder-decoder.
-        tokenizer: a fast tokenizer from ``AutoTokenizer``.
+    Its states are flat vectors. Messages call it ``name``.
     """
 
     pad = 0  # padding is masked, so any token will do
@@ -109,11 +105,7 @@ def library() -> ModuleType:
 
 @contextmanager
 def _failing(what: str) -> Iterator[None]:
-    """Turn whatever the library raises, except out-of-memory errors, into a ``UserError``.
-
-    Raises:
-        UserError: says ``what`` happened and why.
-    """
+    """Say ``what`` failed, and why, in place of whatever the library raises but lack of memory."""
     try:
         yield
     except UserError:
@@ -145,13 +137,9 @@ def folder_of(name: str) -> Path:
 def from_hugging_face(
     folder: Path, *, name: str = "", random: bool = False, seed: int = 1
 ) -> HuggingFaceEncoder:
-    """Load the encoder from a folder that ``save_pretrained`` wrote.
+    """Load the encoder from a folder that ``save_pretrained`` wrote, by default called like it.
 
-    Args:
-        folder: the folder.
-        name: the name that messages show; by default the folder's.
-        random: whether to give the architecture fresh parameters.
-        seed: seed of the fresh parameters.
+    If it is to be ``random``, it gets fresh parameters, drawn with ``seed``.
 
     Raises:
         UserError: the encoder cannot be used; says why.
@@ -192,11 +180,7 @@ def identity(folder: Path) -> str:
 
 
 def _check_size(name: str, folder: Path, config: Any) -> None:
-    """Check that a configuration asks for no more parameters than the folder's files have bytes.
-
-    Raises:
-        UserError: it asks for more, and for more than ``_LEAST_PARAMETERS``.
-    """
+    """Refuse a configuration that asks for more parameters than its folder's files have bytes."""
     held = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     most, built = max(held, _LEAST_PARAMETERS), 0
 

@@ -21,12 +21,8 @@ def pool(
     Shapes: states ``[layers, P, D]``, ``pieces`` and ``words`` ``[N]`` (pairs of a piece and a word
     that it belongs to) -> ``[layers, count, D]``.
     """
-    return torch.stack(
-        [
-            _pool(x.double()[pieces], words, count, space)
-            for x, space in zip(states, spaces, strict=True)
-        ]
-    )
+    layers = zip(states, spaces, strict=True)
+    return torch.stack([_pool(x.double()[pieces], words, count, space) for x, space in layers])
 
 
 def _pool(points: Tensor, words: Tensor, count: int, space: Space) -> Tensor:

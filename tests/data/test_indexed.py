@@ -43,7 +43,7 @@ def ours(folder, *, joined=False):
         for lang in group:
             size = dictionary.write(counts, out / f"dict.{lang}.txt")
             dtype = indexed.number_type(size)
-            encode = dictionary.Numbers(out / f"dict.{lang}.txt", dtype).build()
+            encode = dictionary.encoder(out / f"dict.{lang}.txt", dtype)
             for name in ("train", "test"):
                 lines = (folder / f"{name}.{lang}").read_text().split("\n")[:-1]
                 indexed.write(map(encode, lines), dtype, out / f"{name}.en-de.{lang}")
@@ -64,7 +64,7 @@ def test_given_dictionaries_are_used_as_in_fairseq_preprocess(text):
     shutil.copy(out / "dict.en.txt", text / "given")
     theirs = fairseq(text, "--srcdict", text / "given")
     assert theirs["dict.en.txt"] == (text / "given").read_bytes()
-    encode = dictionary.Numbers(text / "given", "<u2").build()
+    encode = dictionary.encoder(text / "given", "<u2")
     indexed.write(map(encode, ODD), "<u2", out / "odd")
     size = len((out / "odd.bin").read_bytes())
     assert theirs["test.en-de.en.bin"][:size] == (out / "odd.bin").read_bytes()

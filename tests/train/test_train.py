@@ -223,8 +223,8 @@ def test_a_training_whose_loss_is_not_finite_stops_and_says_when(data, tmp_path)
         (["--max-update", "11"], "--max-update 11 is below the 12 updates that"),
         (["--max-update", "0"], "argument --max-update: '0' is not a whole number above 0"),
         (["--max-update", "9" * 20], "is not a whole number from 1 to 2,147,483,647"),
-        (["--label-smoothing", "1"], "--label-smoothing: 1 must be at least 0 and below 1"),
-        (["--lr", "0"], "argument --lr: 0 must be above 0 and finite"),
+        (["--label-smoothing", "1"], "--label-smoothing: '1' is not at least 0 and below 1"),
+        (["--lr", "0"], "argument --lr: '0' is not above 0 and finite"),
     ],
 )
 def test_resuming_with_other_settings_is_refused(data, trained, more, sentence):

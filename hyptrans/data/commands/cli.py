@@ -1,7 +1,5 @@
 """``hyptrans prepare``: make a data folder from any text."""
 
-from collections.abc import Sequence
-
 from hyptrans.support.program import Command, Program
 
 _STOPPED = "the same command continues where it stopped"
@@ -38,8 +36,4 @@ PROGRAM = Program(
         ),
     },
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status: 0, 2 after an error, 130 after Ctrl-C."""
-    return PROGRAM.run(argv)
+main = PROGRAM.run

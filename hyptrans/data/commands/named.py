@@ -77,14 +77,10 @@ class Named:
         folders = [args.raw, *sorted(path for path in args.raw.iterdir() if path.is_dir())]
         every = [name for pairs in names.values() for pair in pairs for name in pair]
         found = locate(folders, every)
-        sets = {
-            one: partial(
-                parallel_files,
-                self.files[one][0],
-                [[found[name] for name in pair] for pair in pairs],
-            )
-            for one, pairs in names.items()
-        }
+        sets = {}
+        for one, pairs in names.items():
+            paths = [[found[name] for name in pair] for pair in pairs]
+            sets[one] = partial(parallel_files, self.files[one][0], paths)
         text = {} if args.raw_text else self.plan.text
         prepare(args, found.values(), lambda: replace(self.plan, sets=sets, text=text))
 
@@ -152,27 +148,20 @@ def _download(url: str, path: Path) -> None:
 
 
 _OF_IWSLT = {"tokenize": True, "lowercase": True}
+# the XML reader decodes entities; the script's line tools do not
+_XML = {"xml_escape": True, "straight_apostrophe": True, **_OF_IWSLT}
+# in the order in which fairseq's script joins them into one test set
+_TESTS_OF_IWSLT = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
 IWSLT14 = Named(
     languages=("de", "en"),
     sizes={"subword-nmt": 10000, "sentencepiece": 10000},
     urls=("https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz",),
     files={
         "train": ("tags", ["train.tags.de-en.{lang}"]),
-        # in the order in which fairseq's script joins them into one test set
-        "test": (
-            "xml",
-            [
-                *("IWSLT14.TED.dev2010.de-en.{lang}.xml", "IWSLT14.TEDX.dev2012.de-en.{lang}.xml"),
-                *(f"IWSLT14.TED.tst{year}.de-en.{{lang}}.xml" for year in (2010, 2011, 2012)),
-            ],
-        ),
+        "test": ("xml", [f"IWSLT14.{name}.de-en.{{lang}}.xml" for name in _TESTS_OF_IWSLT]),
     },
     plan=Plan(
-        # the XML reader decodes entities; the script's line tools do not
-        text={
-            "train": _OF_IWSLT,
-            "test": {"xml_escape": True, "straight_apostrophe": True, **_OF_IWSLT},
-        },
+        text={"train": _OF_IWSLT, "test": _XML},
         clean_text=CleanRule(maximum=175, ratio=1.5),
         held_out=23,
     ),
@@ -181,6 +170,7 @@ IWSLT14 = Named(
 # apostrophes and the same tokenization, and every 100th training pair is validation data
 _OF_WMT = {"tokenize": True, "aggressive": True}
 _SGML = {"straight_apostrophe": True, **_OF_WMT}
+_TRAIN_OF_WMT = ("europarl-v7", "commoncrawl", "news-commentary-v12")
 WMT14 = Named(
     languages=("en", "de"),
     sizes={"subword-nmt": 40000, "sentencepiece": 32000},
@@ -192,13 +182,7 @@ WMT14 = Named(
         "https://www.statmt.org/wmt14/test-full.tgz",
     ),
     files={
-        "train": (
-            "plain",
-            [
-                f"{name}.de-en.{{lang}}"
-                for name in ("europarl-v7", "commoncrawl", "news-commentary-v12")
-            ],
-        ),
+        "train": ("plain", [f"{name}.de-en.{{lang}}" for name in _TRAIN_OF_WMT]),
         "test": ("sgml", ["newstest2014-deen-{side}.{lang}.sgm"]),
         "test1": ("sgml", ["newstest2013-{side}.{lang}.sgm"]),
     },

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from hyptrans.data.subwords import WORDS
 from hyptrans.support.errors import UserError
 from hyptrans.support.flags import add_out, add_overwrite, positive
+from hyptrans.support.options import flag
 
 # options that change no byte of the output; the manifest leaves them out
 _WITHOUT_EFFECT = ("command", "out", "workers", "overwrite", "keep_intermediate")
@@ -19,10 +20,8 @@ def add_shared_arguments(
 ) -> None:
     """Add the options that all commands share; :func:`check` checks them.
 
-    Args:
-        parser: the command's parser.
-        sizes: default vocabulary size for each kind of subwords that the command offers.
-        languages: the default source and target, described in words.
+    ``sizes`` has the default vocabulary size for each kind of subwords that the command offers, and
+    ``languages`` describes the default source and target.
     """
     shown = ", ".join(f"{size} for {kind}" for kind, size in sizes.items() if size)
     add = parser.add_argument
@@ -34,10 +33,8 @@ def add_shared_arguments(
     about = f"kind of subwords: {', '.join(sizes)} "
     about += "(default: sentencepiece with --raw-text, else subword-nmt)"
     add("--bpe", choices=list(sizes), metavar="KIND", help=about)
-    about = (
-        "maximum merges of subword-nmt or pieces of sentencepiece, learned jointly on both sides; "
-    )
-    about += f"a small text supports fewer (default: {shown})"
+    about = "maximum merges of subword-nmt or pieces of sentencepiece, learned jointly on both "
+    about += f"sides; a small text supports fewer (default: {shown})"
     add("--vocab-size", type=positive, metavar="N", help=about)
     about = "no lower-casing and no Moses steps, for sacreBLEU on detokenized text"
     add("--raw-text", action="store_true", help=about)
@@ -61,13 +58,8 @@ def check(args: argparse.Namespace, sizes: Mapping[str, int], problems: Sequence
 
     ``args.command`` becomes the command's name and the options that change the output, as typed.
 
-    Args:
-        args: the parsed options.
-        sizes: as for :func:`add_shared_arguments`.
-        problems: those found before, a sentence each.
-
     Raises:
-        UserError: there are problems; one sentence lists them all.
+        UserError: there are problems; one sentence lists those found here and ``problems``.
     """
     found = list(problems)
     command = [args.command, *_words(args)]
@@ -88,6 +80,6 @@ def _words(args: argparse.Namespace) -> Iterator[str]:
     """Yield the options that change the output."""
     for name, value in sorted(vars(args).items()):
         if name not in _WITHOUT_EFFECT and value not in (None, False, []):
-            yield "--" + name.replace("_", "-")
+            yield flag(name)
             for one in value if isinstance(value, list) else [value] * (value is not True):
                 yield from map(str, one if isinstance(one, list) else [one])

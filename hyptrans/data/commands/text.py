@@ -49,11 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Prepare a data set from plain parallel files, or from a data set that ``datasets`` loads.
-
-    Raises:
-        UserError: options are wrong; one sentence lists all problems.
-    """
+    """Prepare a data set from plain parallel files, or from a data set that ``datasets`` loads."""
     given: Given = {name: getattr(args, name) for name in _SETS}
     words = args.bpe == WORDS
     check(args, _SIZES, [*_wrong_languages(args, given), *_wrong_options(args, given)])

@@ -43,29 +43,19 @@ def sgml_segments(path: Path) -> Iterator[str]:
         raise UserError(f"{path} is not IWSLT or WMT markup: it has no segment")
 
 
-def xml_segments(path: Path) -> Iterator[str]:
-    """Yield the segments of an IWSLT XML file, whose entities become characters.
-
-    Raises:
-        UserError: as for SGML.
-    """
-    return map(html.unescape, sgml_segments(path))
-
-
 READERS: dict[str, Callable[[Path], Iterator[str]]] = {
     "tags": tagged_lines,
-    "xml": xml_segments,
+    # in the XML files of IWSLT, entities stand for characters
+    "xml": lambda path: map(html.unescape, sgml_segments(path)),
     "sgml": sgml_segments,
     "plain": read_lines,
 }
 
 
 def parallel_files(kind: str, pairs: Sequence[Sequence[Path]]) -> Pairs:
-    """Yield the pairs of lines of one or several pairs of files, read one after another.
+    """Yield the pairs of lines of pairs of files, source and target, read one after another.
 
-    Args:
-        kind: name of the reader of each file, one of ``READERS``.
-        pairs: the files, source and target.
+    ``kind`` is the name of their reader in ``READERS``.
     """
     for source, target in pairs:
         yield from read_pairs(READERS[kind](source), READERS[kind](target), source, target)
@@ -79,10 +69,9 @@ def locate(folders: Sequence[Path], names: Sequence[str]) -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     for name in names:
-        for folder in folders:
-            for path in (folder / name, folder / f"{name}.gz"):
-                if path.is_file():
-                    found.setdefault(name, path)
+        paths = (folder / f"{name}{ending}" for folder in folders for ending in ("", ".gz"))
+        if path := next(filter(Path.is_file, paths), None):
+            found[name] = path
     if missing := [name for name in names if name not in found]:
         raise UserError(f"not found in {folders[0]}: {', '.join(missing)}")
     return found

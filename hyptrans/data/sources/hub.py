@@ -19,12 +19,7 @@ HELD_OUT = 100
 def sets(
     name: str, languages: tuple[str, str], config: str | None
 ) -> dict[str, Callable[[], Pairs]]:
-    """Return functions that yield the pairs of each set.
-
-    Args:
-        name: name of a data set on the hub, or a path.
-        languages: source and target.
-        config: its configuration on the hub.
+    """Return functions that yield the pairs of each set; ``name`` may also be a path.
 
     Raises:
         UserError: it cannot be loaded, or has no training or test split.

@@ -66,13 +66,9 @@ def split(rows: Iterable[Pair], *, held_out: int, seed: int) -> tuple[dict[str, 
     translations that the test set has. Training gets all other pairs whose translation is in
     neither.
 
-    Args:
-        rows: source and target sentences.
-        held_out: number of sentences of each small set, at least 1.
-        seed: seed of the shuffle.
-
     Returns:
-        The pairs of each set, and the number of pairs in none of them.
+        The pairs of each set, of which both small ones have ``held_out``, at least 1; and the
+        number of pairs in no set.
 
     Raises:
         UserError: there are too few distinct sentences.

@@ -12,7 +12,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from hyptrans.data.commands.named import IWSLT14
-from hyptrans.data.sources.files import xml_segments
+from hyptrans.data.sources.files import READERS
 from hyptrans.support.files import whole_file
 from tests.data.conftest import encoded, error_of, make_sentences, manifest_of, write
 
@@ -122,7 +122,7 @@ def test_xml_reader_agrees_with_the_line_tools_of_the_script(data, lang):
         lines = [line for line in text.split("\n") if "<seg id" in line]
         lines = [re.sub(r'<seg id="[0-9]*">\s*', "", line) for line in lines]
         expected = [re.sub(r"\s*</seg>\s*", "", line) for line in lines]
-        assert [html.escape(seg, quote=False) for seg in xml_segments(path)] == expected
+        assert [html.escape(seg, quote=False) for seg in READERS["xml"](path)] == expected
         assert len(expected) == count
 
 
