@@ -276,5 +276,4 @@ def probe(
     command += [*how, "--out", str(out / name)]
     inputs = [*encoders.values(), *trees.values()]
     steps.run([step(command, name, out, [out / name], inputs=inputs)], out)
-    found: dict[str, Any] = results.read_json(out / name / "results.json")
-    return found
+    return results.read_json(out / name / "results.json")

@@ -37,33 +37,13 @@ def linear(in_space: int, out_space: int, projections: int = 1) -> HTC:
     return HTC(in_space, out_space, gain=gain, projections=projections)
 
 
-class Shell(nn.Module):
-    """Pulls vectors towards a shell: the point above ``L (|v| / L)^(1 - a) v / |v|``.
+class ShellNorm(nn.Module):
+    """The end of a block: adds a dropped-out update to a point and pulls the sum towards a shell.
 
-    ``L`` and ``a`` (initially 1/2) are learned. Far points have radius ``log(2 |v|)``; theirs
-    becomes ``a`` times the shell's plus ``1 - a`` times their own. At ``a = 1`` all points lie on
-    one sphere.
-
-    Args:
-        c: the hyperboloid has curvature ``-c``.
-        log_length: initial value of ``log(L)``.
-    """
-
-    def __init__(self, *, c: float, log_length: float) -> None:
-        super().__init__()
-        self.c = c
-        self.log_length = nn.Parameter(torch.tensor(log_length))
-        self.pull = nn.Parameter(torch.zeros(()))
-
-    def draw(self, v: Tensor) -> Tensor:
-        """Shapes: ``[..., space]`` -> points ``[..., space + 1]``."""
-        length = v.norm(dim=-1, keepdim=True).clamp_min(LEAST_LENGTH)
-        log_factor = torch.sigmoid(at_least_float32(self.pull)) * (self.log_length - length.log())
-        return lift(v * log_factor.exp(), c=self.c)
-
-
-class ShellNorm(Shell):
-    """The end of a block: pulls ``x_s + dropout(update)`` towards a shell of initial length 10.
+    A space part ``v`` becomes the point above ``L (|v| / L)^(1 - a) v / |v|``. ``L`` (initially 10)
+    and ``a`` (initially 1/2) are learned. Far points have radius ``log(2 |v|)``; theirs becomes
+    ``a`` times the shell's plus ``1 - a`` times their own. At ``a = 1`` all points lie on one
+    sphere.
 
     Shapes: point ``[..., space + 1]``, update ``[..., space]`` -> ``[..., space + 1]``.
 
@@ -73,11 +53,16 @@ class ShellNorm(Shell):
     """
 
     def __init__(self, *, c: float, dropout: float = 0.0) -> None:
-        super().__init__(c=c, log_length=INITIAL_LOG_SCALE)
-        self.dropout = dropout
+        super().__init__()
+        self.c, self.dropout = c, dropout
+        self.log_length = nn.Parameter(torch.tensor(INITIAL_LOG_SCALE))
+        self.pull = nn.Parameter(torch.zeros(()))
 
     def forward(self, x: Tensor, update: Tensor) -> Tensor:
-        return self.draw(x[..., 1:] + relu_dropout(update, self.dropout, training=self.training))
+        v = x[..., 1:] + relu_dropout(update, self.dropout, training=self.training)
+        length = v.norm(dim=-1, keepdim=True).clamp_min(LEAST_LENGTH)
+        log_factor = torch.sigmoid(at_least_float32(self.pull)) * (self.log_length - length.log())
+        return lift(v * log_factor.exp(), c=self.c)
 
 
 class ShellPositions(nn.Module):
