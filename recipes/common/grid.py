@@ -6,14 +6,11 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
-import pandas as pd
-
-from recipes.common import results, seeds
-from recipes.common.exact import MODELS, TWINS, Results, Training, by_model, right, score_in
+from recipes.common import exact, results, seeds
+from recipes.common.exact import MODELS, TEST, TWINS, VALID, Results, Training, right, score_in
 from recipes.common.search import search
-from recipes.common.table import markdown, rate
+from recipes.common.table import markdown
 
 
 @dataclass(frozen=True)
@@ -45,8 +42,6 @@ class Grid:
     Attributes:
         title: what the cells are.
         training: returns the first seed's training of a model, in a cell, at a rate.
-        valid: the set that decides between rates.
-        test: the set that the table reports.
         only: the models of each cell that does not try all.
         hardest: the kind of answers that gets its own column.
     """
@@ -56,8 +51,6 @@ class Grid:
     rates: Sequence[float]
     seeds: Sequence[int]
     training: Callable[[str, str, float], Training]
-    valid: str
-    test: str
     only: Mapping[str, Sequence[str]] = field(default_factory=dict)
     hardest: str = ""
 
@@ -87,7 +80,7 @@ class Grid:
 
     def choice(self, lines: Results, cell: str, model: str) -> Choice:
         """Return what the results so far say about the rate of a model in a cell."""
-        score, trial = score_in(lines, self.valid), partial(self.training, model, cell)
+        score, trial = score_in(lines, VALID), partial(self.training, model, cell)
 
         def scores(group: Sequence[Training]) -> list[float]:
             return [found for one in group if (found := score(one)) is not None]
@@ -124,33 +117,25 @@ class Grid:
     def table(self, lines: Results) -> str:
         """Write exact match on the test set by cell and model, at its best rate."""
         known = {line["name"]: line for line in lines}
-        score, hardest = "exact match", self.hardest.replace("_", " ")
-        values = {score: partial(right, subset=self.test)}
-        if hardest:
-            values[hardest] = partial(right, subset=self.test, kind=self.hardest)
-        frames: list[pd.DataFrame] = []
-        floors: list[float] = []
-        shown: list[Mapping[str, Any]] = []
+        groups = {}
         for cell in self.cells:
             choices = {model: self.choice(lines, cell, model) for model in self.models(cell)}
             best = [one.name for choice in choices.values() for one in choice.best]
             finals = [known[name] for name in best if name in known]
-            frame, twin = by_model(finals, **values), self.twin(lines, cell)
-            p = seeds.against(twin, frame[score])
-            floors += seeds.floors(p, twin, frame[score])
-            shown += finals
-            rates = [rate(x.best[0].rate, bool(x.left)) for m in frame.index if (x := choices[m])]
-            frame.insert(0, "rate", rates)
-            frame.insert(1, "seeds", frame[score].map(len))
-            if hardest:
-                frame[hardest] = frame[hardest].map(statistics.fmean)
-            frames.append(frame.assign(p=pd.Series(p, dtype=float)).reset_index())
-            frames[-1].insert(0, self.title, cell)
+            untuned = [model for model, choice in choices.items() if choice.left]
+            groups[cell] = (finals, self.twin(lines, cell), untuned)
+        shown = [line for finals, *_ in groups.values() for line in finals]
         if not shown:
             return results.NOT_MEASURED
-        forms = {hardest: ".1f", "p": ".3f"}
-        lines_of = markdown(pd.concat(frames), forms, texts=2)
-        return f"{lines_of}\n\n{self._caption(shown, floors)}"
+        score, hardest = "exact match", self.hardest.replace("_", " ")
+        values = {score: partial(right, subset=TEST)}
+        if hardest:
+            values[hardest] = partial(right, subset=TEST, kind=self.hardest)
+        frame, floors = exact.compared(self.title, groups, values, score)
+        if hardest:
+            frame[hardest] = frame[hardest].map(statistics.fmean)
+        table = markdown(frame, {hardest: ".1f", "p": ".3f"}, texts=2)
+        return f"{table}\n\n{self._caption(shown, floors)}"
 
     def _caption(self, finals: Results, floors: Sequence[float]) -> str:
         return (

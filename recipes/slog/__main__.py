@@ -22,15 +22,16 @@ from recipes.cogs.plan import (
     GEN,
     RATES,
     SINUSOIDAL,
-    TEST,
     UPDATES,
+    finals_of,
     seeded,
 )
 from recipes.cogs.table import trials_of, twin_of, unread
 from recipes.common import exact, options, results, seeds
-from recipes.common.exact import Flags, Results, Training, by_model, right, score_in
+from recipes.common.exact import TEST, Flags, Training, by_model, compared, right, score_in
+from recipes.common.results import Results
 from recipes.common.search import Search, search
-from recipes.common.table import markdown, rate
+from recipes.common.table import markdown
 
 HERE = Path(__file__).resolve().parent
 FOLDER = "slog_variable_free"
@@ -77,19 +78,16 @@ def trainings(lines: Results) -> list[Training]:
 def rates(lines: Results, setting: str, model: str) -> Search[Training]:
     """Return the search for a model's rate in a setting."""
     flags = {**FLAGS, **SETTINGS[setting]}
-
-    def trial(rate: float) -> Training:
-        return Training("rates", model, setting, rate, UPDATES, 1, flags, (DEV,))
-
-    return search(trial, RATES, score_in(lines, DEV))
+    return search(
+        lambda rate: Training("rates", model, setting, rate, UPDATES, 1, flags, (DEV,)),
+        RATES,
+        score_in(lines, DEV),
+    )
 
 
 def finals(lines: Results, setting: str) -> Results:
     """Return a setting's final trainings at the best rates so far."""
-    best = {model: rates(lines, setting, model).best for model in MODELS}
-    wanted = [("final", setting, model, one.rate) for model, one in best.items() if one]
-    keys = ("stage", "setting", "model", "rate")
-    return [line for line in lines if tuple(line.get(key) for key in keys) in wanted]
+    return finals_of(lines, (rates(lines, setting, model) for model in MODELS))
 
 
 def table(lines: Results) -> str:
@@ -101,22 +99,16 @@ def table(lines: Results) -> str:
 
 
 def _means(lines: Results, found: dict[str, Results]) -> str:
-    frames: list[pd.DataFrame] = []
-    floors: list[float] = []
-    for setting, own in found.items():
-        of_sets = {"mean of kinds": GEN, "test": TEST}
-        values = {name: partial(right, subset=of) for name, of in of_sets.items()}
-        frame, twin = by_model(own, **values, **{"unread part": unread}), twin_of(own)
-        p = seeds.against(twin, frame["unread part"])
-        floors += seeds.floors(p, twin, frame["unread part"])
-        searches = [rates(lines, setting, model) for model in frame.index]
-        frame.insert(0, "rate", [rate(x.best.rate, x.is_open) for x in searches if x.best])
-        frame.insert(1, "seeds", frame["test"].map(len))
-        frames.append(frame.assign(p=pd.Series(p, dtype=float)).reset_index())
-        frames[-1].insert(0, "positions", setting)
+    mean, rest = "mean of kinds", "unread part"
+    groups = {
+        setting: (own, twin_of(own), [m for m in MODELS if rates(lines, setting, m).is_open])
+        for setting, own in found.items()
+    }
+    of_sets = {name: partial(right, subset=of) for name, of in ((mean, GEN), ("test", TEST))}
+    frame, floors = compared("positions", groups, {**of_sets, rest: unread}, by=rest)
     shown = [line for own in found.values() for line in own]
     return (
-        f"{markdown(pd.concat(frames), {'p': '.3f'}, texts=2)}\n\n"
+        f"{markdown(frame, {'p': '.3f'}, texts=2)}\n\n"
         f"Percent of exact matches after {FINAL_UPDATES:,} updates, mean ± standard deviation over "
         "seeds; unread part: without the sentences that chose the rates; p there: two-sided "
         "permutation test of seeds against the better Transformer with the same positions, "

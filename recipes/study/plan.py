@@ -96,10 +96,10 @@ def trainings(results: Results) -> list[Training]:
         if found and model in AVERAGED_MODELS:
             averaged += _seeded(replace(found[0], stage=AVERAGED), 1)
     for model in UNTUNED:
-        if best := _closed(rate_search(results, "rates", model)):
+        if best := rate_search(results, "rates", model).chosen:
             later.append(replace(_final(best), dropout=UNTUNED_DROPOUT))
     for search_of in searches:
-        if (best := _closed(search_of)) and best.stage in WIDTHS:
+        if (best := search_of.chosen) and best.stage in WIDTHS:
             widths += _seeded(best, 2)
     published = [
         Training(stage, model, PUBLISHED_RATE, PUBLISHED_UPDATES, dropout=PUBLISHED_DROPOUT)
@@ -123,26 +123,14 @@ def _final(training: Training) -> Training:
     return replace(training, stage="final", updates=FINAL_UPDATES)
 
 
-def _closed(found: Search[Training]) -> Training | None:
-    """Return the best trial of a search that is over."""
-    return None if found.is_open else found.best
-
-
 def rate_search(results: Results, stage: str, model: str) -> Search[Training]:
     """Return the search for a model's rate in a stage of short trainings."""
-    rates, known = RATES[stage][model], _perplexities(results)
-
-    def trial(rate: float) -> Training:
-        return Training(stage, model, rate, SHORT_UPDATES)
-
-    def score(training: Training) -> float | None:
-        return -known[training.name] if training.name in known else None
-
-    if len(rates) > 1:
-        return search(trial, rates, score)
-    only = trial(rates[0])
-    done = only.name in known
-    return Search([only], only if done else None, not done)
+    scores = _scores(results)
+    return search(
+        lambda rate: Training(stage, model, rate, SHORT_UPDATES),
+        RATES[stage][model],
+        lambda training: scores.get(training.name),
+    )
 
 
 def is_open(results: Results, stage: str, model: str) -> bool:
@@ -158,13 +146,6 @@ def is_open(results: Results, stage: str, model: str) -> bool:
     return not searched or any(rate_search(results, one, model).is_open for one in searched)
 
 
-def of_width(results: Results, stage: str, model: str) -> Results:
-    """Return a model's trainings at a width, at its best rate there."""
-    best = rate_search(results, stage, model).best
-    wanted = (stage, model, best.rate if best else None)
-    return [x for x in results if (x["stage"], x["model"], x.get("rate")) == wanted]
-
-
 def finals(results: Results, model: str) -> list[Training]:
     """Return the first-seed final trainings known so far of a tuned model.
 
@@ -172,7 +153,7 @@ def finals(results: Results, model: str) -> list[Training]:
     dropout, because long trainings often need a lower one, and so on while the lowest is the best.
     """
     stage = "rates" if model in RATES["rates"] else "candidates"
-    best = _closed(rate_search(results, stage, model))
+    best = rate_search(results, stage, model).chosen
     if best is None:
         return []
     found = [replace(_final(best), dropout=dropout) for dropout in DROPOUTS]
@@ -183,18 +164,19 @@ def finals(results: Results, model: str) -> list[Training]:
 
 def best_final(results: Results, model: str) -> Training | None:
     """Return the final training of the lowest validation perplexity, None until all are tried."""
-    found = finals(results, model)
-    return _best(results, found) if found else None
+    return _best(results, finals(results, model))
 
 
 def _best(results: Results, trainings: Sequence[Training]) -> Training | None:
-    known = _perplexities(results)
-    done = all(one.name in known for one in trainings)
-    return min(trainings, key=lambda one: known[one.name]) if done else None
+    scores = _scores(results)
+    if any(one.name not in scores for one in trainings):
+        return None
+    return max(trainings, key=lambda one: scores[one.name], default=None)
 
 
-def _perplexities(results: Results) -> dict[str, float]:
-    return {line["name"]: perplexity_of(line) for line in results if "valid_perplexity" in line}
+def _scores(results: Results) -> dict[str, float]:
+    """Return the negative validation perplexity of each training by name."""
+    return {line["name"]: -perplexity_of(line) for line in results if "valid_perplexity" in line}
 
 
 def perplexity_of(line: Mapping[str, Any]) -> float:
