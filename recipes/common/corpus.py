@@ -87,8 +87,8 @@ class Corpus:
         """
         of_run = {"save_every": self.save_every, "averaged": args.average, **of_run}
         runs = {
-            model.name: Run(args.out, model, languages, args.seed, args.updates, **of_run)
-            for model in read_models(self.recipe, args.archs.split(","))
+            name: Run(args.out, name, flags, languages, args.seed, args.updates, **of_run)
+            for name, flags in read_models(self.recipe, args.archs.split(",")).items()
         }
         plan = [
             Training(name, run.updates, run.seed, run.averaged, run) for name, run in runs.items()

@@ -24,7 +24,7 @@ from hyptrans.support.steps import Step
 from recipes.common import results, seeds, translation
 from recipes.common.experiment import Experiment
 from recipes.common.results import Results
-from recipes.common.settings import Flags, Model, in_name
+from recipes.common.settings import Flags, in_name
 from recipes.common.table import rate
 from recipes.common.translation import Run
 
@@ -168,7 +168,8 @@ def run_of(training: Training, out: Path) -> Run:
     flags = {"--arch": f"{training.model}_tiny", **training.flags, "--lr": f"{training.rate:g}"}
     return Run(
         out,
-        Model(training.name, flags),
+        training.name,
+        flags,
         (SOURCE, TARGET),
         training.seed,
         training.updates,

@@ -15,7 +15,7 @@ from hyptrans.support.files import remove, sha256, write_json
 from hyptrans.support.steps import Step
 from recipes.common import results, scoring
 from recipes.common.commands import ROOT, execute, portable, say
-from recipes.common.settings import Model
+from recipes.common.settings import Flags, words
 
 _SAVED = 50
 """Checkpoints to average are at most 1 / ``_SAVED`` of a training apart; Vaswani et al. 2017,
@@ -35,17 +35,20 @@ class Run:
 
     Attributes:
         out: folder of the recipe's run.
+        name: name of the training in folders and tables.
+        flags: the model's flags for ``fairseq-train``.
         task: subfolder for data and trainings, if a recipe has several data sets.
         save_every: updates between the checkpoints that an interrupted training resumes from; 0:
             no checkpoints, the training starts anew.
         averaged: number of last checkpoints whose average translates; 1: the last one alone.
-        train_flags: further flags of the training.
+        train_flags: further flags of the training, after those of all trainings.
         text_flags: flags that join subwords to text.
         length_limits: flags that limit the length of a translation.
     """
 
     out: Path
-    model: Model
+    name: str
+    flags: Flags
     languages: tuple[str, str]
     seed: int
     updates: int
@@ -65,7 +68,7 @@ class Run:
     @property
     def folder(self) -> Path:
         """Return the folder of the training's checkpoints."""
-        return self.out / self.task / self.model.name
+        return self.out / self.task / self.name
 
     @property
     def references(self) -> Path:
@@ -80,7 +83,7 @@ class Run:
     @property
     def user_dir(self) -> str:
         """Return fairseq's plug-in with the architecture: the package, or study's candidates."""
-        arch = self.model.flags["--arch"] or ""
+        arch = self.flags["--arch"] or ""
         own = any(arch.startswith(path.stem) for path in CANDIDATES.glob("*.py"))
         return str(CANDIDATES) if own else "hyptrans"
 
@@ -90,17 +93,17 @@ class Run:
 
     def log(self, command: str) -> Path:
         """Return the log of a command that concerns this training."""
-        return self.out / "logs" / f"{command}_{self.model.name}.log"
+        return self.out / "logs" / f"{command}_{self.name}.log"
 
     def output(self, search: Search) -> Path:
         """Return the file with the translations of a test set."""
         beam, subset = search
-        stem = self.model.name + ("" if subset == "test" else f"_{subset}")
+        stem = self.name + ("" if subset == "test" else f"_{subset}")
         return self.folder.with_name(f"{stem}_beam{beam}") / f"generate-{subset}.txt"
 
     def train(self) -> list[str]:
         """Return the command of the training."""
-        command = ["fairseq-train", *self._shared, *self.model.flags_for(self.updates)]
+        command = ["fairseq-train", *self._shared, *words(self.flags, self.updates)]
         command += ["--seed", str(self.seed), "--max-update", str(self.updates)]
         command += ["--save-dir", str(self.folder), "--no-epoch-checkpoints"]
         command += ["--log-format", "simple", "--log-interval", "50"]
@@ -218,7 +221,7 @@ def train(run: Run, data: Step) -> tuple[dict[str, Any], bool]:
         if not (log.exists() and scoring.diverged(log)):
             raise
         finished = False
-        say(f"{run.model.name}: diverged")
+        say(f"{run.name}: diverged")
     return {"command": note["command"], **scoring.course(log)}, finished
 
 

@@ -15,7 +15,7 @@ from hyptrans.support.steps import Step
 from recipes.common import options, results, translation
 from recipes.common.commands import THREADS
 from recipes.common.experiment import Experiment
-from recipes.common.settings import Model, read_models
+from recipes.common.settings import read_models
 from recipes.common.translation import Run
 from recipes.multi30k_en_de import __main__ as multi30k
 from recipes.study import bootstrap
@@ -86,13 +86,13 @@ def _compared(found: results.Results, out: Path) -> Iterator[dict[str, Any]]:
 
 def _run_of(training: Training, out: Path) -> Run:
     """Return a training's commands."""
-    (model,) = read_models(HERE, [training.model])
+    flags = read_models(HERE, [training.model])[training.model]
     warmup = min(MOST_WARMUP, training.updates // 4)
-    own: dict[str, str | None] = {"--lr": f"{training.rate:g}", "--warmup-updates": str(warmup)}
-    own["--dropout"] = f"{training.dropout:g}"
+    flags |= {"--lr": f"{training.rate:g}", "--warmup-updates": str(warmup)}
+    flags["--dropout"] = f"{training.dropout:g}"
     if width := WIDTHS.get(training.stage):
         for side in ("encoder", "decoder"):
-            own |= {f"--{side}-embed-dim": str(width), f"--{side}-ffn-embed-dim": str(4 * width)}
+            flags |= {f"--{side}-embed-dim": str(width), f"--{side}-ffn-embed-dim": str(4 * width)}
     of_text: dict[str, Any] = {}
     if training.text == "lowercased":
         source, target = multi30k.LANGUAGES
@@ -100,7 +100,8 @@ def _run_of(training: Training, out: Path) -> Run:
         of_text["text_flags"] = [*translation.MOSES, *languages]
     return Run(
         out,
-        Model(training.name, model.flags | own),
+        training.name,
+        flags,
         multi30k.LANGUAGES,
         training.seed,
         training.updates,

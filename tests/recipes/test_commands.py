@@ -9,7 +9,6 @@ from hyptrans.support.files import take_lock
 from hyptrans.support.steps import Step, run
 from recipes.common import translation
 from recipes.common.commands import execute, portable
-from recipes.common.settings import Model
 from recipes.common.translation import Run, step
 
 
@@ -81,7 +80,7 @@ def test_a_step_reruns_if_its_command_or_inputs_change(tmp_path):
 
 
 def test_checkpoints_without_a_recorded_command_are_refused(tmp_path):
-    training = Run(tmp_path, Model("m", {"--arch": "hybonet_tiny"}), ("en", "de"), 1, 10)
+    training = Run(tmp_path, "m", {"--arch": "hybonet_tiny"}, ("en", "de"), 1, 10)
     training.folder.mkdir()
     (training.folder / "checkpoint_last.pt").touch()
     training.log("train").parent.mkdir()
