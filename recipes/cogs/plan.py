@@ -55,8 +55,8 @@ def trainings(results: Results) -> list[Training]:
     trials = [trial for found in searches.values() for trial in found.trials]
     finals = seeded(searches, "final", FINAL_UPDATES, FINALS)
     longer = seeded(searches, "long", LONG_UPDATES, LONG)
-    begun = searches["hybonet_plus"].best is not None
-    spaces = [one for space in SPACES if begun for one in _in_space(results, space)]
+    begun = SPACES if searches["hybonet_plus"].best else ()
+    spaces = [one for space in begun for one in _in_space(results, space)]
     return [*trials, *finals, *longer, *spaces]
 
 

@@ -112,12 +112,11 @@ class Corpus:
         """Write the results as Markdown; each row has the scores of one training."""
         if not found:
             return results.NOT_MEASURED
-        titles = {column.key: column.title for column in self.columns}
+        scores = {column.key: column.title for column in self.columns}
+        titles = {"valid_perplexity": "valid perplexity", **scores, "train_seconds": "training, s"}
         forms = {"updates": ",", "parameters": ",.0f", "valid perplexity": ".2f"}
-        forms |= {**dict.fromkeys(titles.values(), ".1f"), "training, s": ",.0f"}
-        titles |= {"valid_perplexity": "valid perplexity", "train_seconds": "training, s"}
-        order = ["model", "updates", "seed", "parameters", "valid_perplexity"]
-        order += [*(column.key for column in self.columns), "train_seconds"]
+        forms |= {**dict.fromkeys(scores.values(), ".1f"), "training, s": ",.0f"}
+        order = ["model", "updates", "seed", "parameters", *titles]
         frame = pd.DataFrame(found).reindex(columns=order).rename(columns=titles)
         about = [
             f"sacreBLEU {signatures(found, self.columns)} on {self.test}",

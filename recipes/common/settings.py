@@ -55,18 +55,17 @@ def read_models(recipe: Path, names: Iterable[str]) -> dict[str, Flags]:
     if wrong or not names:
         what = f"no settings for {', '.join(wrong)}" if wrong else "no model was named"
         raise UserError(f"--archs: {what}; this recipe has {', '.join(sorted(known))}")
-    return {name: _read(sections, name) for name in names}
-
-
-def _read(sections: ConfigParser, name: str) -> Flags:
-    flags: Flags = {"arch": name}
-    for section, given in sections.items():
-        if any(fnmatchcase(name, pattern) for pattern in section.split()):
-            flags |= given
     shared = sections["*"] if sections.has_section("*") else {}
-    # a model's own flags come before the shared ones
-    ordered = sorted(flags, key=lambda flag: flag in shared)
-    return {f"--{flag}": flags[flag] for flag in ordered}
+    found: dict[str, Flags] = {}
+    for name in names:
+        flags: Flags = {"arch": name}
+        for section, own in sections.items():
+            if any(fnmatchcase(name, pattern) for pattern in section.split()):
+                flags |= own
+        # a model's own flags come before the shared ones
+        ordered = sorted(flags, key=lambda flag: flag in shared)
+        found[name] = {f"--{flag}": flags[flag] for flag in ordered}
+    return found
 
 
 def main() -> None:

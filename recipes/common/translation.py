@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hyptrans.support import steps
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import remove, sha256, write_json
+from hyptrans.support.files import finite, remove, sha256, write_json
 from hyptrans.support.steps import Step
 from recipes.common import results, scoring
 from recipes.common.commands import ROOT, execute, portable, say
@@ -25,8 +23,8 @@ _NOTE = "training.json"
 CANDIDATES = ROOT / "recipes" / "study" / "candidates"
 Search = tuple[int, str]
 """Beam size (number of hypotheses) and test set."""
-MOSES = ("--remove-bpe", "subword_nmt", "--tokenizer", "moses")
-"""Flags that turn subwords of Moses tokens back into text."""
+SENTENCEPIECE = ("--remove-bpe", "sentencepiece")
+"""Flags that join subwords to text."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Run:
     save_every: int = 0
     averaged: int = 1
     train_flags: Sequence[str] = ()
-    text_flags: Sequence[str] = ("--remove-bpe", "sentencepiece")
+    text_flags: Sequence[str] = SENTENCEPIECE
     # a translation that never ends would take as long as hundreds that do
     length_limits: Sequence[str] = ("--max-len-a", "2", "--max-len-b", "10")
 
@@ -136,6 +134,11 @@ class Run:
         return [*command, "--results-path", str(self.output(search).parent)]
 
 
+def sides(languages: tuple[str, str]) -> list[str]:
+    """Return the flags that name the source and the target language."""
+    return ["--source-lang", languages[0], "--target-lang", languages[1]]
+
+
 def prepared(
     run: Run,
     files: Mapping[str, tuple[Path, Path]],
@@ -152,36 +155,33 @@ def prepared(
     for split, pair in files.items():
         # fairseq numbers several test sets
         command += [f"--{split.rstrip('0123456789')}", *map(str, pair)]
-    source, target = run.languages
-    command += ["--source-lang", source, "--target-lang", target]
-    command += [*text, "--out", str(run.data)]
+    command += [*sides(run.languages), *text, "--out", str(run.data)]
     inputs = [path for pair in files.values() for path in pair] if inputs is None else inputs
-    return step(command, name, run.out, [run.data], inputs=inputs, resumes=True)
+    return step(command, name, run.out, run.data, inputs=inputs, resumes=True)
 
 
 def step(
     command: Sequence[str],
     name: str,
     out: Path,
-    outputs: Sequence[Path],
+    output: Path,
     *,
     inputs: Sequence[Path] = (),
     resumes: bool = False,
 ) -> Step:
     """Wrap a command in a step whose log is ``out/logs/NAME.log``.
 
-    The step runs again if the contents of its ``inputs`` change. Unless the command ``resumes``
-    from its earlier ``outputs``, they are removed first.
+    The step runs again if the contents of its ``inputs`` change, and first removes its ``output``
+    unless the command ``resumes`` from it.
     """
-    run = partial(execute, command, out / "logs" / f"{name}.log")
 
-    def anew() -> None:
-        for path in outputs:
-            remove(path)
-        run()
+    def run() -> None:
+        if not resumes:
+            remove(output)
+        execute(command, out / "logs" / f"{name}.log")
 
     settings = {"command": portable(command, out), "inputs": [sha256(path) for path in inputs]}
-    return Step(name, outputs, run if resumes else anew, settings)
+    return Step(name, [output], run, settings)
 
 
 def require_same(run: Run, data: Step) -> dict[str, Any]:
@@ -241,9 +241,8 @@ def translate(run: Run, searches: Sequence[Search], *, validated: bool = False) 
         execute(command, log)
     found: dict[str, Any] = {}
     if validated:
-        value = scoring.perplexity(run.log("validate"))
         # JSON has neither infinity nor NaN
-        found["valid_perplexity"] = value if math.isfinite(value) else None
+        found["valid_perplexity"] = finite(scoring.perplexity(run.log("validate")))
     return {**found, "parameters": results.count_parameters(run.checkpoint, run.user_dir)}
 
 
@@ -278,5 +277,5 @@ def probe(
     command += [word for part, path in trees.items() for word in (f"--{part}", str(path))]
     command += [*how, "--out", str(out / name)]
     inputs = [*encoders.values(), *trees.values()]
-    steps.run([step(command, name, out, [out / name], inputs=inputs)], out)
+    steps.run([step(command, name, out, out / name, inputs=inputs)], out)
     return results.read_json(out / name / "results.json")

@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         corpus = args.out / "toy"
         command = ["hyptrans", "prepare", "toy", "--out", str(corpus)]
         command += ["--train", str(args.sentences)]
-        steps.run([translation.step(command, "make_toy", args.out, [corpus])], args.out)
+        steps.run([translation.step(command, "make_toy", args.out, corpus)], args.out)
         source, target = LANGUAGES
         files = {
             split: (corpus / f"{split}.{source}", corpus / f"{split}.{target}")

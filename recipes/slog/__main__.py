@@ -14,18 +14,9 @@ import pandas as pd
 
 from hyptrans.data.sources.tatoeba import lines_in_zip
 from hyptrans.support.errors import run_command
-from recipes.cogs.__main__ import examples, first_of_each_kind, parsed
-from recipes.cogs.plan import (
-    DEV,
-    FINAL_UPDATES,
-    FLAGS,
-    GEN,
-    RATES,
-    SINUSOIDAL,
-    UPDATES,
-    finals_of,
-    seeded,
-)
+from recipes.cogs import plan
+from recipes.cogs.__main__ import examples, with_generalization
+from recipes.cogs.plan import DEV, FINAL_UPDATES, GEN
 from recipes.cogs.table import trials_of, twin_of, unread
 from recipes.common import exact, options, results, seeds
 from recipes.common.exact import TEST, Flags, Training, by_model, compared, right, score_in
@@ -35,12 +26,11 @@ from recipes.common.table import markdown
 
 HERE = Path(__file__).resolve().parent
 FOLDER = "slog_variable_free"
-FILES = {"train": "train", "valid": "dev", TEST: "test"}
 ARCHIVE, MEMBER = "generalization_sets.zip", "generalization_sets/gen_varfreeLF.tsv"
 PASSWORD = b"SLOG"
 """Published in the authors' README; it keeps the sets out of texts that train language models."""
 MODELS = ("euclidean_prenorm", "euclidean_postnorm", "hybonet_plus")
-SETTINGS: dict[str, Flags] = {"sinusoidal": SINUSOIDAL, "rotary": {"--rotary-positions": None}}
+SETTINGS: dict[str, Flags] = {"sinusoidal": plan.SINUSOIDAL, "rotary": {"--rotary-positions": None}}
 """Flags by setting: how a model knows the order of the words."""
 SEEDS = (1, 2, 3, 4, 5)
 """Seeds of final trainings."""
@@ -60,9 +50,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def sets(data: Path) -> exact.Sets:
     """Read all sets, and the part of the generalization set that serves to choose rates."""
     archive = data / ARCHIVE
-    gen = parsed(lines_in_zip(archive, MEMBER, PASSWORD), archive)
-    found = {name: examples(data, stem) for name, stem in FILES.items()}
-    return {**found, GEN: gen, DEV: first_of_each_kind(gen)}
+    return with_generalization(data, examples(archive, lines_in_zip(archive, MEMBER, PASSWORD)))
 
 
 def trainings(lines: Results) -> list[Training]:
@@ -71,23 +59,23 @@ def trainings(lines: Results) -> list[Training]:
     for setting in SETTINGS:
         searches = {model: rates(lines, setting, model) for model in MODELS}
         planned += [trial for found in searches.values() for trial in found.trials]
-        planned += seeded(searches, "final", FINAL_UPDATES, dict.fromkeys(MODELS, SEEDS))
+        planned += plan.seeded(searches, "final", FINAL_UPDATES, dict.fromkeys(MODELS, SEEDS))
     return planned
 
 
 def rates(lines: Results, setting: str, model: str) -> Search[Training]:
     """Return the search for a model's rate in a setting."""
-    flags = {**FLAGS, **SETTINGS[setting]}
+    flags = {**plan.FLAGS, **SETTINGS[setting]}
     return search(
-        lambda rate: Training("rates", model, setting, rate, UPDATES, 1, flags, (DEV,)),
-        RATES,
+        lambda rate: Training("rates", model, setting, rate, plan.UPDATES, 1, flags, (DEV,)),
+        plan.RATES,
         score_in(lines, DEV),
     )
 
 
 def finals(lines: Results, setting: str) -> Results:
     """Return a setting's final trainings at the best rates so far."""
-    return finals_of(lines, (rates(lines, setting, model) for model in MODELS))
+    return plan.finals_of(lines, (rates(lines, setting, model) for model in MODELS))
 
 
 def table(lines: Results) -> str:

@@ -16,7 +16,7 @@ from recipes.common import options, results, translation
 from recipes.common.commands import THREADS
 from recipes.common.experiment import Experiment
 from recipes.common.settings import read_models
-from recipes.common.translation import Run
+from recipes.common.translation import SENTENCEPIECE, Run, sides
 from recipes.multi30k_en_de import __main__ as multi30k
 from recipes.study import bootstrap
 from recipes.study.pictures import pictures
@@ -37,6 +37,8 @@ TEXTS = {
     "lowercased": (*_MERGES, "--joined-dictionary"),
 }
 """Text options of ``hyptrans prepare text`` by kind of text."""
+_MOSES = ("--remove-bpe", "subword_nmt", "--tokenizer", "moses", *sides(multi30k.LANGUAGES))
+"""Flags that turn lower-cased subwords back into text."""
 SEARCH = (5, "test")
 
 
@@ -93,11 +95,6 @@ def _run_of(training: Training, out: Path) -> Run:
     if width := WIDTHS.get(training.stage):
         for side in ("encoder", "decoder"):
             flags |= {f"--{side}-embed-dim": str(width), f"--{side}-ffn-embed-dim": str(4 * width)}
-    of_text: dict[str, Any] = {}
-    if training.text == "lowercased":
-        source, target = multi30k.LANGUAGES
-        languages = ("--source-lang", source, "--target-lang", target)
-        of_text["text_flags"] = [*translation.MOSES, *languages]
     return Run(
         out,
         training.name,
@@ -109,7 +106,7 @@ def _run_of(training: Training, out: Path) -> Run:
         save_every=SAVE_EVERY,
         averaged=KEPT if training.stage == AVERAGED else 1,
         train_flags=["--validate-interval", "100000", "--keep-interval-updates", str(KEPT)],
-        **of_text,
+        text_flags=_MOSES if training.text == "lowercased" else SENTENCEPIECE,
     )
 
 

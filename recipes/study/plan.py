@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import Any
 
 from recipes.common.results import Results
@@ -87,36 +86,36 @@ def trainings(results: Results) -> list[Training]:
         rate_search(results, stage, model) for stage, models in RATES.items() for model in models
     ]
     trials = [one for found in searches for one in found.trials]
-    first, later, averaged, widths = [], [], [], []
-    for model in TUNED:
-        found = finals(results, model)
-        first += found
-        if best := best_final(results, model):
-            later += _seeded(best, 2)
-        if found and model in AVERAGED_MODELS:
-            averaged += _seeded(replace(found[0], stage=AVERAGED), 1)
-    for model in UNTUNED:
-        if best := rate_search(results, "rates", model).chosen:
-            later.append(replace(_final(best), dropout=UNTUNED_DROPOUT))
-    for search_of in searches:
-        if (best := search_of.chosen) and best.stage in WIDTHS:
-            widths += _seeded(best, 2)
+    first = {model: finals(results, model) for model in TUNED}
+    best = [one for model in TUNED if (one := best_final(results, model))]
+    begun = [first[model][0] for model in AVERAGED_MODELS if first[model]]
+    averaged = [replace(one, stage=AVERAGED) for one in begun]
+    untuned = [
+        replace(_final(one), dropout=UNTUNED_DROPOUT)
+        for model in UNTUNED
+        if (one := rate_search(results, "rates", model).chosen)
+    ]
     published = [
         Training(stage, model, PUBLISHED_RATE, PUBLISHED_UPDATES, dropout=PUBLISHED_DROPOUT)
         for stage in PUBLISHED_TEXTS
         for model in PUBLISHED
     ]
-    by_seed = [one for part in (later, averaged) for one in sorted(part, key=_seed)]
-    wide = [one for one in trials if one.stage not in WIDTHS]
-    narrow = [one for one in trials if one.stage in WIDTHS]
-    return [*wide, *first, *by_seed, *published, *narrow, *sorted(widths, key=_seed)]
+    of_width = [one for found in searches if (one := found.chosen) and one.stage in WIDTHS]
+    return [
+        *(one for one in trials if one.stage not in WIDTHS),
+        *(one for several in first.values() for one in several),
+        *untuned,
+        *_seeded(best, 2),
+        *_seeded(averaged, 1),
+        *published,
+        *(one for one in trials if one.stage in WIDTHS),
+        *_seeded(of_width, 2),
+    ]
 
 
-_seed = attrgetter("seed")
-
-
-def _seeded(training: Training, first: int) -> list[Training]:
-    return [replace(training, seed=seed) for seed in range(first, SEEDS + 1)]
+def _seeded(trainings: Sequence[Training], first: int) -> list[Training]:
+    """Return trainings with every seed from ``first`` on, seed by seed."""
+    return [replace(one, seed=seed) for seed in range(first, SEEDS + 1) for one in trainings]
 
 
 def _final(training: Training) -> Training:

@@ -83,10 +83,9 @@ def chosen(lines: Results) -> dict[str, Setting]:
     On ties, the plan lists first the setting with the higher rate and the lower dropout.
     """
     best: dict[str, Setting] = {}
-    for setting in sorted(settings(lines, "final"), key=lambda one: (-one.rate, one.dropout)):
-        other = best.get(setting.model)
-        if other is None or perplexity_of(setting.lines[0]) < perplexity_of(other.lines[0]):
-            best[setting.model] = setting
+    finals = settings(lines, "final")
+    for one in sorted(finals, key=lambda x: (perplexity_of(x.lines[0]), -x.rate, x.dropout)):
+        best.setdefault(one.model, one)
     return dict(sorted(best.items(), key=lambda item: (item[1].perplexity, item[0])))
 
 

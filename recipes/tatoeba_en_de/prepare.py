@@ -40,7 +40,7 @@ def prepared(run: Run, table: Path) -> Step:
     """Return the step that runs this program."""
     command = ["python", "-m", "recipes.tatoeba_en_de.prepare"]
     command += ["--table", str(table), "--out", str(run.data)]
-    return step(command, "prepare", run.out, [run.data], inputs=[table], resumes=True)
+    return step(command, "prepare", run.out, run.data, inputs=[table], resumes=True)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -71,7 +71,7 @@ def trainings(found: Results) -> list[Training]:
         for tree in TREES
         for cell in FOREST_CELLS
         for model in FOREST_MODELS
-        if not (choice := choices[cell, model]).left
+        if not (choice := choices[cell, model]).is_open
         for seed in TREE_SEEDS
     ]
     return [*GRID.trainings(found), *others]

@@ -59,8 +59,8 @@ def test_two_runs_never_execute_one_command_at_the_same_time(tmp_path):
 def counted(tmp_path, inputs, text="a", *, resumes=False):
     """A step that adds a letter to its output and to a count of its runs."""
     code = f"[open(p, 'a').write({text!r}) for p in ('{tmp_path}/out.txt', '{tmp_path}/runs')]"
-    outputs = [tmp_path / "out.txt"]
-    run([step(python(code), "count", tmp_path, outputs, inputs=inputs, resumes=resumes)], tmp_path)
+    output = tmp_path / "out.txt"
+    run([step(python(code), "count", tmp_path, output, inputs=inputs, resumes=resumes)], tmp_path)
     return (tmp_path / "out.txt").read_text(), (tmp_path / "runs").read_text()
 
 

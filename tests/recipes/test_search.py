@@ -88,14 +88,14 @@ def test_grid_runs_all_seeds_of_promising_rates_and_compares_means():
     assert [(one.rate, one.seed) for one in GRID.trainings(lines)] == wanted
     # one lucky seed chooses nothing: the mean is below another rate's first seed
     lines.append(line(2.0, 2, 20.0))
-    assert GRID.choice(lines, "a", "sphere").left
+    assert GRID.choice(lines, "a", "sphere").is_open
     assert "| a | sphere | (2) |" in GRID.table(lines)
     lines.append(line(4.0, 2, 52.0))
     # by the mean the best rate is now at the edge
     assert [(one.rate, one.seed) for one in GRID.trainings(lines)][3] == (8.0, 1)
     assert "| a | sphere | (4) | 2 | 51.0 ± 1.4 |" in GRID.table(lines)
     lines.append(line(8.0, 1, 30.0))
-    assert not GRID.choice(lines, "a", "sphere").left
+    assert not GRID.choice(lines, "a", "sphere").is_open
     assert "| a | sphere | 4 | 2 | 51.0 ± 1.4 |" in GRID.table(lines)
 
 

@@ -12,13 +12,8 @@ from hyptrans.geometry.lorentz import lift
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.geometry.space import Space
 from hyptrans.kernels.dropout import relu_dropout
+from hyptrans.layers import hybonet
 from hyptrans.layers.attention import Attention, Map
-from hyptrans.layers.hybonet import (
-    INITIAL_LOG_SCALE,
-    INITIAL_WEIGHT_BOUND,
-    mixed_centroids,
-    scaled_query,
-)
 from hyptrans.layers.hypformer import HTC
 from hyptrans.layers.lorentz import LorentzEmbedding, LorentzLogits
 from hyptrans.layers.positions import position_vectors
@@ -33,7 +28,7 @@ INNER_LOG_SCALE = math.log(5.0)
 
 def linear(in_space: int, out_space: int, projections: int = 1) -> HTC:
     """Return a map from points to space coordinates, small at first so that residuals dominate."""
-    gain = INITIAL_WEIGHT_BOUND / math.sqrt(6 / (in_space + out_space))
+    gain = hybonet.INITIAL_WEIGHT_BOUND / math.sqrt(6 / (in_space + out_space))
     return HTC(in_space, out_space, gain=gain, projections=projections)
 
 
@@ -55,7 +50,7 @@ class ShellNorm(nn.Module):
     def __init__(self, *, c: float, dropout: float = 0.0) -> None:
         super().__init__()
         self.c, self.dropout = c, dropout
-        self.log_length = nn.Parameter(torch.tensor(INITIAL_LOG_SCALE))
+        self.log_length = nn.Parameter(torch.tensor(hybonet.INITIAL_LOG_SCALE))
         self.pull = nn.Parameter(torch.zeros(()))
 
     def forward(self, x: Tensor, update: Tensor) -> Tensor:
@@ -131,12 +126,14 @@ class ShellAttention(Attention):
         unit = F.normalize(mapped, dim=-1, eps=LEAST_LENGTH)
         points = lift(unit * at_least_float32(self.log_lengths[name]).exp(), c=self.c)
         first, *rest = (made.transpose(1, 2) for made in points.unbind(2))
-        return (scaled_query(first, self.tau) if "q" in name else first), *rest
+        return (hybonet.scaled_query(first, self.tau) if "q" in name else first), *rest
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
-        return mixed_centroids(query, key, value, c=self.c, allowed=allowed, is_causal=is_causal)
+        return hybonet.mixed_centroids(
+            query, key, value, c=self.c, allowed=allowed, is_causal=is_causal
+        )
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         joined = heads[..., 1:].transpose(1, 2).flatten(2)
