@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     experiment = exact.experiment(HERE, args, trainings, lambda task: sets(args.data), table)
     if not args.list:
-        data = options.given(args.data, "COGS in variable-free form", "frankaging/ReCOGS")
+        data = options.required(args.data, "COGS in variable-free form", "frankaging/ReCOGS")
         published = [*results.read_json(data / PUBLISHED_FILE).values()]
         line = {"name": PUBLISHED, "stage": PUBLISHED, "seeds": published}
         experiment.add(line, measured=False)

@@ -75,19 +75,19 @@ class Corpus:
         languages: tuple[str, str],
         prepare: Callable[[Run], Step],
         table: Callable[[Results], str] | None = None,
-        **of_run: Any,
+        **fields: Any,
     ) -> tuple[Experiment[Training], dict[str, Run]]:
         """Train and score every model that is not done, and write the table.
 
-        ``prepare`` returns the step that makes the data, and ``of_run`` are further fields of
+        ``prepare`` returns the step that makes the data, and ``fields`` are further fields of
         :class:`Run`.
 
         Returns:
             The experiment, and each model's run by the model's name; no runs with ``--list``.
         """
-        of_run = {"save_every": self.save_every, "averaged": args.average, **of_run}
+        fields = {"save_every": self.save_every, "averaged": args.average, **fields}
         runs = {
-            name: Run(args.out, name, flags, languages, args.seed, args.updates, **of_run)
+            name: Run(args.out, name, flags, languages, args.seed, args.updates, **fields)
             for name, flags in read_models(self.recipe, args.archs.split(",")).items()
         }
         plan = [
@@ -101,12 +101,13 @@ class Corpus:
         def begin(training: Training) -> tuple[Run, Step]:
             return training.run, prepare(training.run)
 
-        made = Experiment(self.recipe, args, lambda lines: plan, begin, score, table or self.table)
+        table = table or self.table
+        experiment = Experiment(self.recipe, args, lambda lines: plan, begin, score, table)
         if not args.list:
             # what follows the trainings reads the folders of those that are done, too
             for one in plan:
                 translation.require_same(*begin(one))
-        return made, runs if made.run() else {}
+        return experiment, runs if experiment.run() else {}
 
     def table(self, found: Results) -> str:
         """Write the results as Markdown; each row has the scores of one training."""

@@ -58,7 +58,7 @@ def default_data(name: str) -> Path | None:
     return Path(folder) / name if folder else None
 
 
-def given(data: Path | None, what: str, repository: str) -> Path:
+def required(data: Path | None, what: str, repository: str) -> Path:
     """Return the folder of ``--data``.
 
     Raises:

@@ -32,7 +32,7 @@ def surroundings() -> dict[str, Any]:
     return {"versions": versions, "cpu_cores": os.cpu_count(), "commit": provenance.commit()}
 
 
-def count_parameters(checkpoint: Path, user_dir: str = "hyptrans") -> int:
+def count_parameters(checkpoint: Path, user_dir: str) -> int:
     """Count a model's learned parameters; shared parameters count once."""
     with quiet():
         # slow to import, and not needed for making tables

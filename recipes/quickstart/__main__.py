@@ -124,8 +124,8 @@ def _scores(run: Run, folders: Mapping[str, Path]) -> str:
         write_whole(folder.parent / f"test.{target}", "".join(f"{one}\n" for one in found))
         bleu, chrf = (measure(found, references) for measure in (scores.bleu, scores.chrf))
         signatures |= {f"`{one.signature}`": None for one in (bleu, chrf)}
-        of_run = {"model": name, "updates": run.updates, "seed": run.seed}
-        rows.append({**of_run, "BLEU": bleu.value, "chrF": chrf.value})
+        measured = {"BLEU": bleu.value, "chrF": chrf.value}
+        rows.append({"model": name, "updates": run.updates, "seed": run.seed, **measured})
     lines = markdown(pd.DataFrame(rows), {"updates": ",", "BLEU": ".1f", "chrF": ".1f"})
     return f"{lines}\n\nsacreBLEU {', '.join(signatures)} on {CORPUS.test}"
 

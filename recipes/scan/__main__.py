@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.add_data(parser, contents, name=FOLDER)
     args = parser.parse_args(argv)
     if not args.list:
-        options.given(args.data, "SCAN", "brendenlake/SCAN")
+        options.required(args.data, "SCAN", "brendenlake/SCAN")
     exact.experiment(HERE, args, GRID.trainings, partial(sets, args.data), table).run()
 
 

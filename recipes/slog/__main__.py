@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.add_data(parser, contents, name=FOLDER)
     args = parser.parse_args(argv)
     if not args.list:
-        options.given(args.data, "SLOG in variable-free form", "bingzhilee/SLOG")
+        options.required(args.data, "SLOG in variable-free form", "bingzhilee/SLOG")
     exact.experiment(HERE, args, trainings, lambda task: sets(args.data), table).run()
 
 

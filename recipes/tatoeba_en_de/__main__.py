@@ -14,7 +14,7 @@ from hyptrans.support.errors import run_command
 from recipes.common.corpus import Corpus
 from recipes.common.scoring import Column
 from recipes.common.translation import SENTENCEPIECE, sides, step
-from recipes.tatoeba_en_de.prepare import SPLIT, add_table, given, prepared
+from recipes.tatoeba_en_de.prepare import SPLIT, add_table, prepared, required
 
 ABOUT = (
     "Tatoeba, English and German sentences by its contributors (tatoeba.org, CC BY 2.0 FR, by way "
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     about = "language to translate from (default: %(default)s)"
     parser.add_argument("--from", choices=("en", "de"), default="en", dest="source", help=about)
     args = parser.parse_args(argv)
-    pairs = given(args.table)
+    pairs = required(args.table)
     source, target = languages = (args.source, "de" if args.source == "en" else "en")
     flags = sides(languages)
     text = [*SENTENCEPIECE, *flags]
