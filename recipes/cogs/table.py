@@ -31,7 +31,7 @@ def table(lines: Results) -> str:
     """Write all results as Markdown."""
     trials = [line for line in lines if line["stage"] not in ("final", PUBLISHED)]
     parts = [means(lines), _kinds(lines)] if finals(lines) else []
-    parts += [spaces(lines), trials_of(trials) if trials else ""]
+    parts += [spaces(lines), trials_of(trials)]
     return "\n\n".join(filter(None, parts)) or results.NOT_MEASURED
 
 
@@ -89,8 +89,8 @@ def _kinds(lines: Results) -> str:
         scores = by_model(found, whole=partial(right, subset=GEN, kind=kind))["whole"]
         rest = by_model(found, rest=partial(unread, kind=kind))["rest"]
         p[kind] = seeds.permutation(rest.get(TESTED, []), rest.get(twin, []))
-        rows.append({"kind": kind, **scores, "p": None})
-        rows[-1][PUBLISHED] = [seed[kind] for seed in published] if kind in named else None
+        other = [seed[kind] for seed in published] if kind in named else None
+        rows.append({"kind": kind, **scores, "p": None, PUBLISHED: other})
     frame = pd.DataFrame(rows).assign(p=lambda rows: rows["kind"].map(seeds.holm(p)))
     about = (
         f"p: two-sided permutation test of seeds, `{TESTED}` against `{twin}`, on the unread part, "
@@ -128,7 +128,9 @@ def spaces(lines: Results) -> str:
 
 
 def trials_of(trials: Results) -> str:
-    """Write a row for each training that chose a setting or a rate."""
+    """Write a row for each training that chose a setting or a rate; no trainings: empty text."""
+    if not trials:
+        return ""
     keys = ["stage", "model", "setting", "rate", "updates", "seed"]
     frame = pd.DataFrame(trials)[keys]
     frame["valid perplexity"] = [x["curve"][-1][1] if x["curve"] else "diverged" for x in trials]

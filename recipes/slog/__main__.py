@@ -20,7 +20,7 @@ from recipes.cogs.plan import DEV, FINAL_UPDATES, GEN
 from recipes.cogs.table import trials_of, twin_of, unread
 from recipes.common import exact, options, results, seeds
 from recipes.common.exact import TEST, Flags, Training, by_model, compared, right, score_in
-from recipes.common.results import Results
+from recipes.common.results import Results, with_values
 from recipes.common.search import Search, search
 from recipes.common.table import markdown
 
@@ -81,9 +81,9 @@ def finals(lines: Results, setting: str) -> Results:
 def table(lines: Results) -> str:
     """Write all results as Markdown."""
     found = {setting: own for setting in SETTINGS if (own := finals(lines, setting))}
-    trials = [line for line in lines if line["stage"] == "rates"]
     parts = [_means(lines, found), _kinds(found)] if found else []
-    return "\n\n".join([*parts, *([trials_of(trials)] if trials else [])]) or results.NOT_MEASURED
+    parts.append(trials_of(with_values(lines, stage="rates")))
+    return "\n\n".join(filter(None, parts)) or results.NOT_MEASURED
 
 
 def _means(lines: Results, found: dict[str, Results]) -> str:
