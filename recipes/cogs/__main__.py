@@ -20,7 +20,7 @@ from recipes.common import exact, options, results
 
 HERE = Path(__file__).resolve().parent
 FOLDER = "cogs_variable_free"
-FILES = {"train": "train", "valid": "dev", TEST: "test", GEN: "gen"}
+FILES = {"train": "train", "valid": "dev", TEST: "test"}
 PUBLISHED_FILE = "published_transformer.json"
 """A published Transformer's percent of right answers, by seed and kind."""
 
@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     experiment = exact.experiment(HERE, args, trainings, lambda task: sets(args.data), table)
     if not args.list:
-        data = options.given(args.data, "COGS in variable-free form", "frankaging/ReCOGS")
+        data = options.required(args.data, "COGS in variable-free form", "frankaging/ReCOGS")
         published = [*results.read_json(data / PUBLISHED_FILE).values()]
         line = {"name": PUBLISHED, "stage": PUBLISHED, "seeds": published}
         experiment.add(line, measured=False)
@@ -42,30 +42,29 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def sets(data: Path) -> exact.Sets:
     """Read all sets, and the part of the generalization set that serves to choose settings."""
-    found = {name: examples(data, stem) for name, stem in FILES.items()}
-    return {**found, DEV: first_of_each_kind(found[GEN])}
+    return with_generalization(data, examples(options.file(data, "gen.tsv")))
 
 
-def first_of_each_kind(found: Sequence[exact.Example]) -> list[exact.Example]:
-    """Return the first ``PER_KIND`` examples of every kind."""
-    frame = pd.DataFrame(found, columns=["question", "answer", "kind"])
-    return [*frame.groupby("kind").head(PER_KIND).itertuples(index=False, name=None)]
+def with_generalization(data: Path, gen: Sequence[exact.Example]) -> exact.Sets:
+    """Read the sets in a folder; add a generalization set and its first ``PER_KIND`` of a kind."""
+    found = {name: examples(options.file(data, f"{stem}.tsv")) for name, stem in FILES.items()}
+    frame = pd.DataFrame(gen, columns=["question", "answer", "kind"])
+    first = frame.groupby("kind").head(PER_KIND).itertuples(index=False, name=None)
+    return {**found, GEN: gen, DEV: [*first]}
 
 
-def examples(data: Path, stem: str) -> list[exact.Example]:
-    """Read the sentences of a file, plain or gzipped, with their logical forms and kinds."""
-    path = options.file(data, f"{stem}.tsv")
-    return parsed(read_lines(path), path)
+def examples(path: Path, lines: Iterable[str] | None = None) -> list[exact.Example]:
+    """Read sentences, logical forms and kinds.
 
-
-def parsed(lines: Iterable[str], path: Path) -> list[exact.Example]:
-    """Split the lines of a file into sentences, logical forms and kinds.
+    Args:
+        path: the file, plain or gzipped.
+        lines: its lines, if they were read already.
 
     Raises:
         UserError: a line does not have these three parts.
     """
     found: list[exact.Example] = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(read_lines(path) if lines is None else lines, start=1):
         parts = line.split("\t")
         if len(parts) != 3:
             raise UserError(f"{path}, line {number} is not sentence, form and kind between tabs")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
-from recipes.common.exact import MODELS, TWINS, Flags, Results, Training, score_in, size_flags
+from recipes.common.exact import MODELS, TEST, TWINS, Flags, Training, score_in, size_flags
+from recipes.common.results import Results, with_values
 from recipes.common.search import Search, search
 
-Key = TypeVar("Key")
-
-TEST, GEN, DEV = "test", "gen", "gen_dev"
-"""In-distribution test set, generalization set, and the part of the latter for choosing rates."""
+GEN, DEV = "gen", "gen_dev"
+"""The generalization set, and its part that chooses rates; ``TEST`` is in-distribution."""
 PER_KIND = 100
 """Sentences of each kind of generalization in that part."""
 UPDATES, FINAL_UPDATES, LONG_UPDATES = 3000, 10000, 30000
@@ -57,42 +55,45 @@ def trainings(results: Results) -> list[Training]:
     trials = [trial for found in searches.values() for trial in found.trials]
     finals = seeded(searches, "final", FINAL_UPDATES, FINALS)
     longer = seeded(searches, "long", LONG_UPDATES, LONG)
-    begun = searches["hybonet_plus"].best is not None
-    spaces = [one for space in SPACES if begun for one in _in_space(results, space)]
+    begun = SPACES if searches["hybonet_plus"].best else ()
+    spaces = [one for space in begun for one in _in_space(results, space)]
     return [*trials, *finals, *longer, *spaces]
 
 
 def finals(results: Results) -> Results:
     """Return the final trainings at the best rates so far."""
-    best = {model: rates(results, model).best for model in MODELS}
-    rate = {model: one.rate for model, one in best.items() if one}
-    wanted = [("final", SETTING, model, rate[model]) for model in rate]
-    keys = ("stage", "setting", "model", "rate")
-    return [line for line in results if tuple(line.get(key) for key in keys) in wanted]
+    return finals_of(results, (rates(results, model) for model in MODELS))
+
+
+def finals_of(results: Results, searches: Iterable[Search[Training]]) -> Results:
+    """Return the final trainings at the best rates of searches."""
+    best = [found.best for found in searches if found.best]
+    values = [{"setting": one.setting, "model": one.model, "rate": one.rate} for one in best]
+    return [line for one in values for line in with_values(results, stage="final", **one)]
 
 
 def rates(results: Results, model: str, space: str = "") -> Search[Training]:
     """Return the search for a model's rate, with learned curvatures or with those of ``space``."""
     flags = {**FLAGS, **_OF_TWINS.get(model, SINUSOIDAL), **SPACES.get(space, {})}
     stage, setting = ("curvature", f"{SETTING}+{space}") if space else ("rates", SETTING)
-
-    def trial(rate: float) -> Training:
-        return Training(stage, model, setting, rate, UPDATES, 1, flags, (DEV,))
-
-    return search(trial, RATES[:-1] if space else RATES, score_in(results, DEV))
+    return search(
+        lambda rate: Training(stage, model, setting, rate, UPDATES, 1, flags, (DEV,)),
+        RATES[:-1] if space else RATES,
+        score_in(results, DEV),
+    )
 
 
 def seeded(
-    searches: Mapping[Key, Search[Training]],
+    searches: Mapping[str, Search[Training]],
     stage: str,
     updates: int,
-    seeds: Mapping[Key, Sequence[int]],
+    seeds: Mapping[str, Sequence[int]],
 ) -> list[Training]:
     """Return trainings at the best rates found, sorted by seed; open searches give none."""
     found = [
         replace(best, stage=stage, updates=updates, seed=seed, answers=(DEV, GEN, TEST))
-        for key, several in seeds.items()
-        if (best := searches[key].best) and not searches[key].is_open
+        for model, several in seeds.items()
+        if (best := searches[model].chosen)
         for seed in several
     ]
     return sorted(found, key=lambda training: training.seed)
@@ -101,7 +102,7 @@ def seeded(
 def _in_space(results: Results, space: str) -> list[Training]:
     """Return short trainings with the curvature of ``space`` and long ones at their best rate."""
     found = rates(results, "hybonet_plus", space)
-    if found.best is None or found.is_open:
+    if not (best := found.chosen):
         return [*found.trials]
-    long = [replace(found.best, updates=FINAL_UPDATES, seed=seed) for seed in SPACE_SEEDS]
+    long = [replace(best, updates=FINAL_UPDATES, seed=seed) for seed in SPACE_SEEDS]
     return [*found.trials, *long]

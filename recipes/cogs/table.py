@@ -9,9 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from recipes.cogs.plan import DEV, FINAL_UPDATES, GEN, PER_KIND, SPACES, TEST, finals, rates
+from recipes.cogs.plan import DEV, FINAL_UPDATES, GEN, PER_KIND, SPACES, finals, rates
 from recipes.common import results, seeds
-from recipes.common.exact import TWINS, Results, by_model, right
+from recipes.common.exact import MODELS, TEST, TWINS, by_model, compared, right
+from recipes.common.results import Results, with_values
 from recipes.common.table import markdown, rate
 
 PUBLISHED = "published"
@@ -30,7 +31,7 @@ def table(lines: Results) -> str:
     """Write all results as Markdown."""
     trials = [line for line in lines if line["stage"] not in ("final", PUBLISHED)]
     parts = [means(lines), _kinds(lines)] if finals(lines) else []
-    parts += [spaces(lines), trials_of(trials) if trials else ""]
+    parts += [spaces(lines), trials_of(trials)]
     return "\n\n".join(filter(None, parts)) or results.NOT_MEASURED
 
 
@@ -57,17 +58,12 @@ def means(lines: Results) -> str:
     found, published = finals(lines), _published(lines)
     if not found:
         return results.NOT_MEASURED
-    whole, rest = "all of gen", "unread part"
+    whole, rest, twin = "all of gen", "unread part", twin_of(found)
     values = {"parameters": lambda line: line.get("parameters"), rest: unread}
     values |= {name: partial(right, subset=of) for name, of in ((whole, GEN), ("test", TEST))}
-    frame, twin = by_model(found, **values), twin_of(found)
-    p = seeds.against(twin, frame[rest])
-    least = seeds.at_least(seeds.floors(p, twin, frame[rest]))
-    searches = [rates(lines, model) for model in frame.index]
-    frame["rate"] = [rate(x.best.rate, x.is_open) for x in searches if x.best]
+    untuned = [model for model in MODELS if rates(lines, model).is_open]
+    frame, floors = compared("", {"": (found, twin, untuned)}, values, by=rest)
     frame["parameters"] = [max(filter(None, x), default=None) for x in frame["parameters"]]
-    frame["seeds"] = frame[whole].map(len)
-    frame = frame.assign(p=pd.Series(p, dtype=float)).reset_index()
     if published:
         overall = [seed[_ALL] for seed in published]
         row = {"model": PUBLISHED, "seeds": len(published), whole: overall}
@@ -78,8 +74,8 @@ def means(lines: Results) -> str:
         f"Percent of exact matches after {found[0]['updates']:,} updates, "
         f"`{found[0]['setting']}`, mean ± standard deviation over seeds; unread part: "
         "without the sentences that chose the settings; p there: two-sided permutation test of "
-        f"seeds against `{twin}`, Holm-corrected over the table{least}; a rate in brackets is not "
-        f"tuned; {results.made_by(found)}."
+        f"seeds against `{twin}`, Holm-corrected over the table{seeds.at_least(floors)}; a rate in "
+        f"brackets is not tuned; {results.made_by(found)}."
     )
 
 
@@ -88,15 +84,13 @@ def _kinds(lines: Results) -> str:
     kinds = {kind for line in found if line["exact"] for kind in line["exact"][GEN]} - {"all"}
     named = sorted(kind for kind in kinds if published and kind in published[0])
     twin, rows = twin_of(found), []
-    p: dict[str, float] = {}
+    p: dict[str, float | None] = {}
     for kind in [*named, *sorted(kinds.difference(named))]:
-        of = by_model(
-            found, whole=partial(right, subset=GEN, kind=kind), rest=partial(unread, kind=kind)
-        )
-        rows.append({"kind": kind, **of["whole"], "p": None})
-        rows[-1][PUBLISHED] = [seed[kind] for seed in published] if kind in named else None
-        if {twin, TESTED} <= {*of.index}:
-            p[kind] = seeds.permutation(of["rest"][TESTED], of["rest"][twin])
+        scores = by_model(found, whole=partial(right, subset=GEN, kind=kind))["whole"]
+        rest = by_model(found, rest=partial(unread, kind=kind))["rest"]
+        p[kind] = seeds.permutation(rest.get(TESTED, []), rest.get(twin, []))
+        other = [seed[kind] for seed in published] if kind in named else None
+        rows.append({"kind": kind, **scores, "p": None, PUBLISHED: other})
     frame = pd.DataFrame(rows).assign(p=lambda rows: rows["kind"].map(seeds.holm(p)))
     about = (
         f"p: two-sided permutation test of seeds, `{TESTED}` against `{twin}`, on the unread part, "
@@ -110,15 +104,14 @@ def _kinds(lines: Results) -> str:
 
 def spaces(lines: Results) -> str:
     """Write ``hybonet_plus`` with other curvatures beside learned ones; no results: empty text."""
-    learned = [right(x, DEV) for x in finals(lines) if x["model"] == "hybonet_plus"]
+    learned = [right(x, DEV) for x in with_values(finals(lines), model="hybonet_plus")]
     rows = []
     for space in ("learned", *SPACES):
         found = rates(lines, "hybonet_plus", "" if space == "learned" else space)
         if not (best := found.best):
             continue
-        wanted = (best.stage, best.setting, best.rate, FINAL_UPDATES)
-        keys = ("stage", "setting", "rate", "updates")
-        of = [right(x, DEV) for x in lines if tuple(x.get(key) for key in keys) == wanted]
+        values = {"stage": best.stage, "setting": best.setting, "rate": best.rate}
+        of = [right(x, DEV) for x in with_values(lines, updates=FINAL_UPDATES, **values)]
         scores = learned if space == "learned" else of
         if len(scores) > 1:
             row = {"curvature": space, "rate": rate(best.rate, found.is_open), "seeds": len(scores)}
@@ -135,7 +128,9 @@ def spaces(lines: Results) -> str:
 
 
 def trials_of(trials: Results) -> str:
-    """Write a row for each training that chose a setting or a rate."""
+    """Write a row for each training that chose a setting or a rate; no trainings: empty text."""
+    if not trials:
+        return ""
     keys = ["stage", "model", "setting", "rate", "updates", "seed"]
     frame = pd.DataFrame(trials)[keys]
     frame["valid perplexity"] = [x["curve"][-1][1] if x["curve"] else "diverged" for x in trials]

@@ -94,6 +94,6 @@ def execute(command: Sequence[str], log: Path) -> None:
     finally:
         os.close(lock)
     if process.returncode:
-        said = log.read_text(encoding="utf-8").rstrip().rpartition("\n")[2].strip()
-        said = _OF_COMMAND.sub("", said) or "it wrote nothing"
-        raise UserError(f"{log.stem} failed: {said} (all of its output: {log})")
+        message = log.read_text(encoding="utf-8").rstrip().rpartition("\n")[2].strip()
+        message = _OF_COMMAND.sub("", message) or "it wrote nothing"
+        raise UserError(f"{log.stem} failed: {message} (all of its output: {log})")

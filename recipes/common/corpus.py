@@ -75,20 +75,20 @@ class Corpus:
         languages: tuple[str, str],
         prepare: Callable[[Run], Step],
         table: Callable[[Results], str] | None = None,
-        **of_run: Any,
+        **fields: Any,
     ) -> tuple[Experiment[Training], dict[str, Run]]:
         """Train and score every model that is not done, and write the table.
 
-        ``prepare`` returns the step that makes the data, and ``of_run`` are further fields of
+        ``prepare`` returns the step that makes the data, and ``fields`` are further fields of
         :class:`Run`.
 
         Returns:
             The experiment, and each model's run by the model's name; no runs with ``--list``.
         """
-        of_run = {"save_every": self.save_every, "averaged": args.average, **of_run}
+        fields = {"save_every": self.save_every, "averaged": args.average, **fields}
         runs = {
-            model.name: Run(args.out, model, languages, args.seed, args.updates, **of_run)
-            for model in read_models(self.recipe, args.archs.split(","))
+            name: Run(args.out, name, flags, languages, args.seed, args.updates, **fields)
+            for name, flags in read_models(self.recipe, args.archs.split(",")).items()
         }
         plan = [
             Training(name, run.updates, run.seed, run.averaged, run) for name, run in runs.items()
@@ -101,23 +101,23 @@ class Corpus:
         def begin(training: Training) -> tuple[Run, Step]:
             return training.run, prepare(training.run)
 
-        made = Experiment(self.recipe, args, lambda lines: plan, begin, score, table or self.table)
+        table = table or self.table
+        experiment = Experiment(self.recipe, args, lambda lines: plan, begin, score, table)
         if not args.list:
             # what follows the trainings reads the folders of those that are done, too
             for one in plan:
                 translation.require_same(*begin(one))
-        return made, runs if made.run() else {}
+        return experiment, runs if experiment.run() else {}
 
     def table(self, found: Results) -> str:
         """Write the results as Markdown; each row has the scores of one training."""
         if not found:
             return results.NOT_MEASURED
-        titles = {column.key: column.title for column in self.columns}
+        scores = {column.key: column.title for column in self.columns}
+        titles = {"valid_perplexity": "valid perplexity", **scores, "train_seconds": "training, s"}
         forms = {"updates": ",", "parameters": ",.0f", "valid perplexity": ".2f"}
-        forms |= {**dict.fromkeys(titles.values(), ".1f"), "training, s": ",.0f"}
-        titles |= {"valid_perplexity": "valid perplexity", "train_seconds": "training, s"}
-        order = ["model", "updates", "seed", "parameters", "valid_perplexity"]
-        order += [*(column.key for column in self.columns), "train_seconds"]
+        forms |= {**dict.fromkeys(scores.values(), ".1f"), "training, s": ",.0f"}
+        order = ["model", "updates", "seed", "parameters", *titles]
         frame = pd.DataFrame(found).reindex(columns=order).rename(columns=titles)
         about = [
             f"sacreBLEU {signatures(found, self.columns)} on {self.test}",

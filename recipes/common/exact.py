@@ -10,9 +10,10 @@ from __future__ import annotations
 import argparse
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,16 @@ import pandas as pd
 
 from hyptrans.evaluation import scores
 from hyptrans.support.steps import Step
-from recipes.common import results, translation
+from recipes.common import results, seeds, translation
 from recipes.common.experiment import Experiment
 from recipes.common.results import Results
-from recipes.common.settings import Flags, Model, in_name
+from recipes.common.settings import Flags, in_name
+from recipes.common.table import rate
 from recipes.common.translation import Run
 
 SOURCE, TARGET = "question", "answer"
+VALID, TEST = "valid", "test"
+"""The set that chooses rates, and the one that tables report."""
 TWINS = ("euclidean_prenorm", "euclidean_postnorm")
 """The baseline Transformers; the second one has the norms of ``hybonet_plus``."""
 MODELS = (*TWINS, "sphere", "hybonet", "hybonet_plus", "lorentz_shell")
@@ -99,6 +103,38 @@ def by_model(lines: Results, **values: Callable[[Mapping[str, Any]], float]) -> 
     return frame.reindex([model for model in MODELS if model in frame.index])
 
 
+def compared(
+    title: str,
+    groups: Mapping[str, tuple[Results, str, Collection[str]]],
+    values: Mapping[str, Callable[[Mapping[str, Any]], float]],
+    by: str,
+) -> tuple[pd.DataFrame, list[float]]:
+    """Compare the models of each group with its twin.
+
+    Args:
+        title: the column of the groups' names.
+        groups: the lines of a group's final trainings, its twin, and the models whose rate is not
+            tuned.
+        values: scores of a line, by column.
+        by: the column whose scores are tested.
+
+    Returns:
+        A row for each model of each group, whose cells in the columns of ``values`` list the scores
+        by seed, and the smallest possible value of each p.
+    """
+    frames: list[pd.DataFrame] = []
+    floors: list[float] = []
+    for name, (finals, twin, untuned) in groups.items():
+        frame = by_model(finals, rate=itemgetter("rate"), **values)
+        p, least = seeds.against(twin, frame[by])
+        frame["rate"] = [rate(used[0], model in untuned) for model, used in frame["rate"].items()]
+        frame.insert(1, "seeds", frame[by].map(len))
+        frames.append(frame.assign(p=pd.Series(p, dtype=float)).reset_index())
+        frames[-1].insert(0, title, name)
+        floors += least
+    return pd.concat(frames), floors
+
+
 def experiment(
     recipe: Path,
     args: argparse.Namespace,
@@ -132,7 +168,8 @@ def run_of(training: Training, out: Path) -> Run:
     flags = {"--arch": f"{training.model}_tiny", **training.flags, "--lr": f"{training.rate:g}"}
     return Run(
         out,
-        Model(training.name, flags),
+        training.name,
+        flags,
         (SOURCE, TARGET),
         training.seed,
         training.updates,
@@ -146,7 +183,7 @@ def run_of(training: Training, out: Path) -> Run:
 
 def subsets_of(sets: Sets) -> dict[str, str]:
     """Return fairseq's name of each set; fairseq calls several test sets test, test1 and so on."""
-    tests = [name for name in sets if name not in ("train", "valid")]
+    tests = [name for name in sets if name not in ("train", VALID)]
     return {name: name if name not in tests else f"test{tests.index(name) or ''}" for name in sets}
 
 

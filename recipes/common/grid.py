@@ -6,14 +6,11 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
-import pandas as pd
-
-from recipes.common import results, seeds
-from recipes.common.exact import MODELS, TWINS, Results, Training, by_model, right, score_in
+from recipes.common import exact, results, seeds
+from recipes.common.exact import MODELS, TEST, TWINS, VALID, Results, Training, right, score_in
 from recipes.common.search import search
-from recipes.common.table import markdown, rate
+from recipes.common.table import markdown
 
 
 @dataclass(frozen=True)
@@ -22,17 +19,17 @@ class Choice:
 
     Attributes:
         trials: the first seed's trainings, sorted by rate.
-        groups: all seeds of each rate that may be the best; none until all given rates are tried.
+        seeded: the other seeds of each rate that may be the best, once all trials are done.
         best: all seeds of the best rate so far, by the mean over the seeds.
         mean: the mean validation score of ``best``, -1 if no rate has all seeds.
-        left: trainings that are not done; without any, the search is over.
+        is_open: a training is not done yet, so another rate may turn out to be the best.
     """
 
     trials: Sequence[Training]
-    groups: Sequence[Sequence[Training]]
+    seeded: Sequence[Training]
     best: Sequence[Training]
     mean: float
-    left: frozenset[Training]
+    is_open: bool
 
 
 @dataclass(frozen=True)
@@ -45,8 +42,6 @@ class Grid:
     Attributes:
         title: what the cells are.
         training: returns the first seed's training of a model, in a cell, at a rate.
-        valid: the set that decides between rates.
-        test: the set that the table reports.
         only: the models of each cell that does not try all.
         hardest: the kind of answers that gets its own column.
     """
@@ -56,8 +51,6 @@ class Grid:
     rates: Sequence[float]
     seeds: Sequence[int]
     training: Callable[[str, str, float], Training]
-    valid: str
-    test: str
     only: Mapping[str, Sequence[str]] = field(default_factory=dict)
     hardest: str = ""
 
@@ -67,13 +60,7 @@ class Grid:
             self.choice(lines, cell, model) for cell in self.cells for model in self.models(cell)
         ]
         tried = [trial for choice in found for trial in choice.trials]
-        seeded = [
-            one
-            for choice in found
-            if not choice.left.intersection(choice.trials)
-            for group in choice.groups
-            for one in group[1:]
-        ]
+        seeded = [one for choice in found for one in choice.seeded]
         return [*tried, *sorted(seeded, key=lambda training: training.seed)]
 
     def models(self, cell: str) -> Sequence[str]:
@@ -87,77 +74,65 @@ class Grid:
 
     def choice(self, lines: Results, cell: str, model: str) -> Choice:
         """Return what the results so far say about the rate of a model in a cell."""
-        score, trial = score_in(lines, self.valid), partial(self.training, model, cell)
+        score, trial = score_in(lines, VALID), partial(self.training, model, cell)
 
-        def scores(group: Sequence[Training]) -> list[float]:
-            return [found for one in group if (found := score(one)) is not None]
-
-        def seeded(first: Training) -> list[Training]:
+        def seeds_of(first: Training) -> list[Training]:
             return [replace(first, seed=seed) for seed in self.seeds]
 
+        def scores(several: Sequence[Training]) -> list[float]:
+            return [found for one in several if (found := score(one)) is not None]
+
         def mean(first: Training) -> float | None:
-            done = scores(seeded(first))
-            return statistics.fmean(done) if done else None
+            return statistics.fmean(done) if (done := scores(seeds_of(first))) else None
 
         # extend an edge that is best by the first seed or by the mean
-        tried = {
-            one.rate: one for by in (score, mean) for one in search(trial, self.rates, by).trials
-        }
+        searches = (search(trial, self.rates, by) for by in (score, mean))
+        tried = {one.rate: one for found in searches for one in found.trials}
         trials = [tried[rate] for rate in sorted(tried)]
         first = {one: found for one in trials if (found := score(one)) is not None}
-        groups: list[list[Training]] = []
-        best, highest = [], -1.0
+        seeded: list[Training] = []
+        best: list[Training] = []
+        highest = -1.0
         if all(tried[rate] in first for rate in self.rates):
             for one in sorted(first, key=lambda one: -first[one]):
                 if first[one] <= highest:
                     break
-                groups.append(seeded(one))
-                done = scores(groups[-1])
+                own = seeds_of(one)
+                seeded += own[1:]
+                best = best or own
                 # without all seeds there is no mean
-                if len(done) < len(self.seeds):
+                if len(done := scores(own)) < len(own):
                     break
                 if statistics.fmean(done) > highest:
-                    best, highest = groups[-1], statistics.fmean(done)
-        left = frozenset(one for group in [trials, *groups] for one in group if score(one) is None)
-        return Choice(trials, groups, best or [*groups, []][0], highest, left)
+                    best, highest = own, statistics.fmean(done)
+        is_open = len(scores([*trials, *seeded])) < len(trials) + len(seeded)
+        return Choice(trials, seeded if len(first) == len(trials) else [], best, highest, is_open)
 
     def table(self, lines: Results) -> str:
         """Write exact match on the test set by cell and model, at its best rate."""
-        known = {line["name"]: line for line in lines}
-        score, hardest = "exact match", self.hardest.replace("_", " ")
-        values = {score: partial(right, subset=self.test)}
-        if hardest:
-            values[hardest] = partial(right, subset=self.test, kind=self.hardest)
-        frames: list[pd.DataFrame] = []
-        floors: list[float] = []
-        shown: list[Mapping[str, Any]] = []
+        groups = {}
         for cell in self.cells:
             choices = {model: self.choice(lines, cell, model) for model in self.models(cell)}
-            best = [one.name for choice in choices.values() for one in choice.best]
-            finals = [known[name] for name in best if name in known]
-            frame, twin = by_model(finals, **values), self.twin(lines, cell)
-            p = seeds.against(twin, frame[score])
-            floors += seeds.floors(p, twin, frame[score])
-            shown += finals
-            rates = [rate(x.best[0].rate, bool(x.left)) for m in frame.index if (x := choices[m])]
-            frame.insert(0, "rate", rates)
-            frame.insert(1, "seeds", frame[score].map(len))
-            if hardest:
-                frame[hardest] = frame[hardest].map(statistics.fmean)
-            frames.append(frame.assign(p=pd.Series(p, dtype=float)).reset_index())
-            frames[-1].insert(0, self.title, cell)
+            best = {one.name for choice in choices.values() for one in choice.best}
+            finals = [line for line in lines if line["name"] in best]
+            untuned = [model for model, choice in choices.items() if choice.is_open]
+            groups[cell] = (finals, self.twin(lines, cell), untuned)
+        shown = [line for finals, *_ in groups.values() for line in finals]
         if not shown:
             return results.NOT_MEASURED
-        forms = {hardest: ".1f", "p": ".3f"}
-        lines_of = markdown(pd.concat(frames), forms, texts=2)
-        return f"{lines_of}\n\n{self._caption(shown, floors)}"
-
-    def _caption(self, finals: Results, floors: Sequence[float]) -> str:
+        score, hardest = "exact match", self.hardest.replace("_", " ")
+        values = {score: partial(right, subset=TEST)}
+        if hardest:
+            values[hardest] = partial(right, subset=TEST, kind=self.hardest)
+        frame, floors = exact.compared(self.title, groups, values, score)
+        if hardest:
+            frame[hardest] = frame[hardest].map(statistics.fmean)
         return (
-            f"Percent of exact matches on the test set after {finals[0]['updates']:,} updates, "
+            f"{markdown(frame, {hardest: '.1f', 'p': '.3f'}, texts=2)}\n\n"
+            f"Percent of exact matches on the test set after {shown[0]['updates']:,} updates, "
             "mean ± standard deviation over seeds, at the rate whose mean is best on the "
             "validation set (in brackets: not tuned); p: two-sided permutation test of seeds "
             f"against the twin in the same {self.title}, Holm-corrected over the models of a "
             f"{self.title}{seeds.at_least(floors)}, not over the {self.title}s; "
-            f"{results.made_by(finals)}."
+            f"{results.made_by(shown)}."
         )

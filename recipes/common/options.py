@@ -31,11 +31,8 @@ def recipe_parser(recipe: Path, description: str | None, example: str) -> argpar
     about, out = "folder to work in (default: %(default)s)", Path("runs") / recipe.name
     flags.add_out(parser, about, folder=True, default=out)
     if results.BEGIN in (recipe / "README.md").read_text(encoding="utf-8"):
-        add(
-            "--write-readme",
-            action="store_true",
-            help="continue the results in the recipe's folder",
-        )
+        about = "continue the results in the recipe's folder"
+        add("--write-readme", action="store_true", help=about)
     parser.set_defaults(write_readme=False)
     add("--only", nargs="+", metavar="NAME", help="trainings to run, as --list names them")
     add("--list", action="store_true", help="list the trainings and which are done, then exit")
@@ -61,7 +58,7 @@ def default_data(name: str) -> Path | None:
     return Path(folder) / name if folder else None
 
 
-def given(data: Path | None, what: str, repository: str) -> Path:
+def required(data: Path | None, what: str, repository: str) -> Path:
     """Return the folder of ``--data``.
 
     Raises:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hyptrans.support import provenance
+from hyptrans.support import files, provenance
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import write_whole
 from hyptrans.support.logs import quiet
 
 _MARKER = "<!-- {name}: {end} -->"
@@ -34,7 +32,7 @@ def surroundings() -> dict[str, Any]:
     return {"versions": versions, "cpu_cores": os.cpu_count(), "commit": provenance.commit()}
 
 
-def count_parameters(checkpoint: Path, user_dir: str = "hyptrans") -> int:
+def count_parameters(checkpoint: Path, user_dir: str) -> int:
     """Count a model's learned parameters; shared parameters count once."""
     with quiet():
         # slow to import, and not needed for making tables
@@ -66,10 +64,10 @@ def made_by(lines: Results) -> str:
     return f"runs of {of}, torch {torch}, fairseq {fairseq}"
 
 
-def read_json(path: Path) -> Any:
-    """Read a JSON file; raise ``UserError`` if it is damaged."""
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object from a file; raise ``UserError`` if it is damaged."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return files.read_json(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise UserError(f"{path} cannot be read: {error}") from error
 
@@ -83,14 +81,16 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     lines: list[dict[str, Any]] = []
     for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         try:
-            line = json.loads(text)
-            if not isinstance(line, dict):
-                raise ValueError("another value")
-            lines.append(line)
+            lines.append(files.read_json(text))
         except ValueError as error:
             where = f"{path}, line {len(lines) + 1}"
             raise UserError(f"{where} is not a JSON object: correct or remove it") from error
     return lines
+
+
+def with_values(lines: Results, **values: object) -> list[Mapping[str, Any]]:
+    """Return the lines whose fields have these values."""
+    return [line for line in lines if all(line.get(key) == x for key, x in values.items())]
 
 
 def put_into(page: Path, block: str, name: str = RESULTS) -> bool:
@@ -112,5 +112,5 @@ def write_changed(path: Path, text: str) -> bool:
     """Write a file if its text changes; return whether it did."""
     if path.exists() and path.read_text(encoding="utf-8") == text:
         return False
-    write_whole(path, text)
+    files.write_whole(path, text)
     return True

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics import BLEU
 
 from hyptrans.evaluation import scores
 from hyptrans.evaluation.scores import Score
@@ -25,7 +25,7 @@ _MOMENT = re.compile(
 )
 # messages of hyptrans, fairseq and fairseq's loss scaling
 _DIVERGED = re.compile(r"gradients are nan|loss is probably exploding", re.IGNORECASE)
-METRICS = {"bleu": BLEU, "chrf": CHRF}
+METRICS = {"bleu": scores.bleu, "chrf": scores.chrf}
 TOKENS = "bleu_tokens"
 """BLEU of lower-cased Moses tokens, which multi-bleu computes and older papers report."""
 
@@ -58,7 +58,7 @@ def score(metric: str, output: Path, references: Path, *, lowercase: bool = Fals
     translations, lines = scores.detokenized(output), scores.read_text(references)
     scores.check_lengths(translations, output, lines, references)
     if metric != TOKENS:
-        return scores.score_by(METRICS[metric](lowercase=lowercase), translations, lines)
+        return METRICS[metric](translations, lines, lowercase=lowercase)
     moses = require("sacremoses", "data").MosesTokenizer(lang=references.suffix[1:])
     ours, theirs = (
         [moses.tokenize(line, return_str=True, escape=False) for line in text]

@@ -24,6 +24,11 @@ class Search(Generic[Trial]):
     best: Trial | None
     is_open: bool
 
+    @property
+    def chosen(self) -> Trial | None:
+        """Return the best trial, or None while the search is open."""
+        return None if self.is_open else self.best
+
 
 def search(
     trial: Callable[[float], Trial],
@@ -34,14 +39,13 @@ def search(
 
     Args:
         trial: returns the training at a rate.
-        rates: at least two, in rising order; the search continues downwards by the factor between
-            the first two and upwards by the factor between the last two.
+        rates: in rising order; the search continues downwards by the factor between the first two
+            and upwards by the factor between the last two. A single rate is only tried.
         score: returns a training's score (higher is better), or None if it is not done.
     """
     made = {rate: trial(rate) for rate in rates}
     while True:
-        scored = ((rate, score(one)) for rate, one in made.items())
-        done = {rate: found for rate, found in scored if found is not None}
+        done = {rate: found for rate, one in made.items() if (found := score(one)) is not None}
         is_open, best, beyond = len(done) < len(made), None, None
         if done.keys() >= set(rates):
             best = min(done, key=lambda rate: (-done[rate], rate))
@@ -54,9 +58,9 @@ def search(
 
 def _beyond(best: float, rates: Sequence[float], done: dict[float, float]) -> float | None:
     """Return the next rate if the best one is at an edge and better than its neighbour."""
-    lowest, second, *_ = ordered = sorted(done)
-    if not math.isfinite(done[best]):
+    if len(rates) < 2 or not math.isfinite(done[best]):
         return None
+    lowest, second, *_ = ordered = sorted(done)
     if best == ordered[-1]:
         return best * rates[-1] / rates[-2]
     # a model that learns nothing at any rate has equal scores everywhere: don't go lower

@@ -21,38 +21,39 @@ def spread(values: Sequence[float], form: str = ".1f") -> str:
     return f"{mean} ± {statistics.stdev(values):{form}}" if len(values) > 1 else mean
 
 
-def permutation(some: Sequence[float], others: Sequence[float]) -> float:
-    """Test whether two groups of scores differ: p, two-sided, 0 to 1.
+def permutation(some: Sequence[float], others: Sequence[float]) -> float | None:
+    """Test whether two groups of scores differ: p, two-sided, 0 to 1; None for a single score.
 
     p is the fraction of permutations (ways to split all scores into the two groups) whose means
     are at least as far apart: twice the fraction on the observed side. The test is exact up to
     ``DRAWN`` permutations, else it draws that many with a fixed seed.
     """
-    return _p_value((some, others), lambda one, other, axis: one.mean(axis) - other.mean(axis))
+    return _p_value(
+        (some, others), lambda one, other, axis: one.mean(axis) - other.mean(axis), "independent"
+    )
 
 
-def sign_flips(differences: Sequence[float]) -> float:
+def sign_flips(differences: Sequence[float]) -> float | None:
     """Return the two-sided p of paired differences around 0, by random flips of their signs."""
     return _p_value((differences,), lambda values, axis: values.mean(axis), "samples")
 
 
-def _p_value(groups: object, statistic: Callable[..., Any], kind: str = "independent") -> float:
+def _p_value(
+    groups: Sequence[Sequence[float]], statistic: Callable[..., Any], kind: str
+) -> float | None:
+    if min(map(len, groups)) < 2:
+        return None
     test = require("scipy.stats", "probing").permutation_test
     how = {"permutation_type": kind, "n_resamples": DRAWN, "rng": 0}
     return float(test(groups, statistic, **how).pvalue)
 
 
-def holm(p: Mapping[Name, float]) -> dict[Name, float]:
-    """Correct a family of p-values for its size (Holm 1979)."""
-    names = sorted(p, key=lambda name: p[name])
-    scaled = (min(1.0, p[name] * (len(p) - place)) for place, name in enumerate(names))
+def holm(p: Mapping[Name, float | None]) -> dict[Name, float]:
+    """Correct a family of p-values for its size (Holm 1979); leave out those that are None."""
+    known = {name: value for name, value in p.items() if value is not None}
+    names = sorted(known, key=lambda name: known[name])
+    scaled = (min(1.0, known[name] * (len(known) - place)) for place, name in enumerate(names))
     return dict(zip(names, accumulate(scaled, max), strict=True))
-
-
-def floors(p: Mapping[str, float], twin: str, scores: Mapping[str, Sequence[float]]) -> list[float]:
-    """Return the smallest possible value of each corrected p in a family."""
-    deals = [comb(len(scores[name]) + len(scores[twin]), len(scores[twin])) for name in p]
-    return [min(1.0, len(p) * 2 / min(count, DRAWN + 1)) for count in deals]
 
 
 def at_least(floors: Sequence[float]) -> str:
@@ -63,14 +64,19 @@ def at_least(floors: Sequence[float]) -> str:
     return f" (at least {' to '.join(shown)})"
 
 
-def against(twin: str, scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
+def against(
+    twin: str, scores: Mapping[str, Sequence[float]]
+) -> tuple[dict[str, float], list[float]]:
     """Test each model with several seeds against the twin; correct p over the models.
 
     Args:
         twin: the twin's name; without its scores there is no test.
         scores: scores of each model, one per seed.
+
+    Returns:
+        The corrected p by model, and the smallest possible value of each.
     """
     baseline = scores.get(twin, [])
-    several = {name: own for name, own in scores.items() if min(len(own), len(baseline)) > 1}
-    p = {name: permutation(own, baseline) for name, own in several.items() if name != twin}
-    return holm(p)
+    p = holm({name: permutation(own, baseline) for name, own in scores.items() if name != twin})
+    counts = [comb(len(scores[name]) + len(baseline), len(baseline)) for name in p]
+    return p, [min(1.0, len(p) * 2 / min(count, DRAWN + 1)) for count in counts]

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hyptrans.support import steps
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import remove, sha256, write_json
+from hyptrans.support.files import finite, remove, sha256, write_json
 from hyptrans.support.steps import Step
 from recipes.common import results, scoring
 from recipes.common.commands import ROOT, execute, portable, say
-from recipes.common.settings import Model
+from recipes.common.settings import Flags, words
 
 _SAVED = 50
 """Checkpoints to average are at most 1 / ``_SAVED`` of a training apart; Vaswani et al. 2017,
@@ -25,8 +23,8 @@ _NOTE = "training.json"
 CANDIDATES = ROOT / "recipes" / "study" / "candidates"
 Search = tuple[int, str]
 """Beam size (number of hypotheses) and test set."""
-MOSES = ("--remove-bpe", "subword_nmt", "--tokenizer", "moses")
-"""Flags that turn subwords of Moses tokens back into text."""
+SENTENCEPIECE = ("--remove-bpe", "sentencepiece")
+"""Flags that join subwords to text."""
 
 
 @dataclass(frozen=True)
@@ -35,17 +33,20 @@ class Run:
 
     Attributes:
         out: folder of the recipe's run.
+        name: name of the training in folders and tables.
+        flags: the model's flags for ``fairseq-train``.
         task: subfolder for data and trainings, if a recipe has several data sets.
         save_every: updates between the checkpoints that an interrupted training resumes from; 0:
             no checkpoints, the training starts anew.
         averaged: number of last checkpoints whose average translates; 1: the last one alone.
-        train_flags: further flags of the training.
+        train_flags: further flags of the training, after those of all trainings.
         text_flags: flags that join subwords to text.
         length_limits: flags that limit the length of a translation.
     """
 
     out: Path
-    model: Model
+    name: str
+    flags: Flags
     languages: tuple[str, str]
     seed: int
     updates: int
@@ -53,7 +54,7 @@ class Run:
     save_every: int = 0
     averaged: int = 1
     train_flags: Sequence[str] = ()
-    text_flags: Sequence[str] = ("--remove-bpe", "sentencepiece")
+    text_flags: Sequence[str] = SENTENCEPIECE
     # a translation that never ends would take as long as hundreds that do
     length_limits: Sequence[str] = ("--max-len-a", "2", "--max-len-b", "10")
 
@@ -65,7 +66,7 @@ class Run:
     @property
     def folder(self) -> Path:
         """Return the folder of the training's checkpoints."""
-        return self.out / self.task / self.model.name
+        return self.out / self.task / self.name
 
     @property
     def references(self) -> Path:
@@ -80,7 +81,7 @@ class Run:
     @property
     def user_dir(self) -> str:
         """Return fairseq's plug-in with the architecture: the package, or study's candidates."""
-        arch = self.model.flags["--arch"] or ""
+        arch = self.flags["--arch"] or ""
         own = any(arch.startswith(path.stem) for path in CANDIDATES.glob("*.py"))
         return str(CANDIDATES) if own else "hyptrans"
 
@@ -90,17 +91,17 @@ class Run:
 
     def log(self, command: str) -> Path:
         """Return the log of a command that concerns this training."""
-        return self.out / "logs" / f"{command}_{self.model.name}.log"
+        return self.out / "logs" / f"{command}_{self.name}.log"
 
     def output(self, search: Search) -> Path:
         """Return the file with the translations of a test set."""
         beam, subset = search
-        stem = self.model.name + ("" if subset == "test" else f"_{subset}")
+        stem = self.name + ("" if subset == "test" else f"_{subset}")
         return self.folder.with_name(f"{stem}_beam{beam}") / f"generate-{subset}.txt"
 
     def train(self) -> list[str]:
         """Return the command of the training."""
-        command = ["fairseq-train", *self._shared, *self.model.flags_for(self.updates)]
+        command = ["fairseq-train", *self._shared, *words(self.flags, self.updates)]
         command += ["--seed", str(self.seed), "--max-update", str(self.updates)]
         command += ["--save-dir", str(self.folder), "--no-epoch-checkpoints"]
         command += ["--log-format", "simple", "--log-interval", "50"]
@@ -133,6 +134,11 @@ class Run:
         return [*command, "--results-path", str(self.output(search).parent)]
 
 
+def sides(languages: tuple[str, str]) -> list[str]:
+    """Return the flags that name the source and the target language."""
+    return ["--source-lang", languages[0], "--target-lang", languages[1]]
+
+
 def prepared(
     run: Run,
     files: Mapping[str, tuple[Path, Path]],
@@ -149,36 +155,33 @@ def prepared(
     for split, pair in files.items():
         # fairseq numbers several test sets
         command += [f"--{split.rstrip('0123456789')}", *map(str, pair)]
-    source, target = run.languages
-    command += ["--source-lang", source, "--target-lang", target]
-    command += [*text, "--out", str(run.data)]
+    command += [*sides(run.languages), *text, "--out", str(run.data)]
     inputs = [path for pair in files.values() for path in pair] if inputs is None else inputs
-    return step(command, name, run.out, [run.data], inputs=inputs, resumes=True)
+    return step(command, name, run.out, run.data, inputs=inputs, resumes=True)
 
 
 def step(
     command: Sequence[str],
     name: str,
     out: Path,
-    outputs: Sequence[Path],
+    output: Path,
     *,
     inputs: Sequence[Path] = (),
     resumes: bool = False,
 ) -> Step:
     """Wrap a command in a step whose log is ``out/logs/NAME.log``.
 
-    The step runs again if the contents of its ``inputs`` change. Unless the command ``resumes``
-    from its earlier ``outputs``, they are removed first.
+    The step runs again if the contents of its ``inputs`` change, and first removes its ``output``
+    unless the command ``resumes`` from it.
     """
-    run = partial(execute, command, out / "logs" / f"{name}.log")
 
-    def anew() -> None:
-        for path in outputs:
-            remove(path)
-        run()
+    def run() -> None:
+        if not resumes:
+            remove(output)
+        execute(command, out / "logs" / f"{name}.log")
 
     settings = {"command": portable(command, out), "inputs": [sha256(path) for path in inputs]}
-    return Step(name, outputs, run if resumes else anew, settings)
+    return Step(name, [output], run, settings)
 
 
 def require_same(run: Run, data: Step) -> dict[str, Any]:
@@ -218,7 +221,7 @@ def train(run: Run, data: Step) -> tuple[dict[str, Any], bool]:
         if not (log.exists() and scoring.diverged(log)):
             raise
         finished = False
-        say(f"{run.model.name}: diverged")
+        say(f"{run.name}: diverged")
     return {"command": note["command"], **scoring.course(log)}, finished
 
 
@@ -238,9 +241,8 @@ def translate(run: Run, searches: Sequence[Search], *, validated: bool = False) 
         execute(command, log)
     found: dict[str, Any] = {}
     if validated:
-        value = scoring.perplexity(run.log("validate"))
         # JSON has neither infinity nor NaN
-        found["valid_perplexity"] = value if math.isfinite(value) else None
+        found["valid_perplexity"] = finite(scoring.perplexity(run.log("validate")))
     return {**found, "parameters": results.count_parameters(run.checkpoint, run.user_dir)}
 
 
@@ -275,6 +277,5 @@ def probe(
     command += [word for part, path in trees.items() for word in (f"--{part}", str(path))]
     command += [*how, "--out", str(out / name)]
     inputs = [*encoders.values(), *trees.values()]
-    steps.run([step(command, name, out, [out / name], inputs=inputs)], out)
-    found: dict[str, Any] = results.read_json(out / name / "results.json")
-    return found
+    steps.run([step(command, name, out, out / name, inputs=inputs)], out)
+    return results.read_json(out / name / "results.json")

@@ -47,7 +47,7 @@ def files(data: Path | None) -> dict[str, tuple[Path, Path]]:
     Raises:
         UserError: a file is missing, or there is no folder (``data`` is None).
     """
-    data = options.given(data, "Multi30k task 1 as raw text", "multi30k/dataset")
+    data = options.required(data, "Multi30k task 1 as raw text", "multi30k/dataset")
     source, target = LANGUAGES
     return {
         split: (options.file(data, f"{name}.{source}"), options.file(data, f"{name}.{target}"))

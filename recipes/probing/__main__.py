@@ -101,16 +101,16 @@ def draw(texts: Mapping[str, Path], counts: Mapping[str, int], seed: int) -> dic
     Raises:
         UserError: a text has fewer sentences.
     """
-    rng, taken, drawn = random.Random(seed), set[str](), {}
+    rng, seen, drawn = random.Random(seed), set[str](), {}
     for name, count in counts.items():
         found = dict.fromkeys(filter(None, map(str.strip, read_lines(texts[name]))))
-        lines = [line for line in found if line not in taken]
+        lines = [line for line in found if line not in seen]
         if len(lines) < count:
             raise UserError(
                 f"{texts[name]} has {len(lines)} distinct sentences, {count} are needed"
             )
         drawn[name] = rng.sample(lines, count)
-        taken |= set(lines)
+        seen |= set(lines)
     return drawn
 
 
@@ -125,8 +125,8 @@ def _parses(out: Path, args: argparse.Namespace) -> dict[str, Path]:
         made = ["hyptrans", "probe", "annotate", "--text", str(text), "--out", str(parses[part])]
         made += ["--one-sentence-per-line"]
         made += ["--stanza-dir", args.stanza_dir] if args.stanza_dir else []
-        outputs, inputs = [parses[part]], [text]
-        steps.run([translation.step(made, f"parse_{part}", out, outputs, inputs=inputs)], out)
+        step = translation.step(made, f"parse_{part}", out, parses[part], inputs=[text])
+        steps.run([step], out)
     return parses
 
 

@@ -34,11 +34,11 @@ def table(found: Mapping[str, Any]) -> str:
     gold = found["probes"]["gold"]
     blocks = ["Gold trees of UD English EWT:", _figures({"": gold}), _about(gold)]
     if "parsed" in found["probes"]:
-        of_text = "their test text, which no encoder has seen"
+        text = "their test text, which no encoder has seen"
         if not found.get("held_out"):
-            of_text = "their own training text, those of the test set too"
+            text = "their own training text, those of the test set too"
         several = {f", {name}": found["probes"][key] for key, name in SETTINGS.items()}
-        blocks += [f"Parses of {of_text}:", _figures(several, paper=True)]
+        blocks += [f"Parses of {text}:", _figures(several, paper=True)]
         blocks += [_about(one) for one in several.values()]
     if "parser" in found:
         scores = (

@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         corpus = args.out / "toy"
         command = ["hyptrans", "prepare", "toy", "--out", str(corpus)]
         command += ["--train", str(args.sentences)]
-        steps.run([translation.step(command, "make_toy", args.out, [corpus])], args.out)
+        steps.run([translation.step(command, "make_toy", args.out, corpus)], args.out)
         source, target = LANGUAGES
         files = {
             split: (corpus / f"{split}.{source}", corpus / f"{split}.{target}")
@@ -82,7 +82,10 @@ def main(argv: Sequence[str] | None = None) -> None:
                     f"{flag} goes with --trainer fairseq: hyptrans train records nothing"
                 )
         models = read_models(CORPUS.recipe, args.archs.split(","))
-        runs = [Run(args.out, model, LANGUAGES, args.seed, args.updates) for model in models]
+        runs = [
+            Run(args.out, name, flags, LANGUAGES, args.seed, args.updates)
+            for name, flags in models.items()
+        ]
         steps.run([prepare(runs[0])], args.out)
         with ThreadPoolExecutor(args.jobs) as pool:
             folders = dict(pool.map(_train, runs))
@@ -100,14 +103,14 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _train(run: Run) -> tuple[str, Path]:
     """Train a model with ``hyptrans train``; return its name and its model folder."""
-    folder = run.out / "hyptrans" / run.model.name
+    folder = run.out / "hyptrans" / run.name
     command = ["hyptrans", "train", str(run.data), "--out", str(folder)]
-    for flag, value in run.model.flags.items():
+    for flag, value in run.flags.items():
         if flag not in _OF_FAIRSEQ and value is not None:
             command += [flag, value]
     command += ["--max-update", str(run.updates), "--seed", str(run.seed), "--beam", str(BEAM)]
-    execute(command, folder.with_name("logs") / f"train_{run.model.name}.log")
-    return run.model.name, folder / "model"
+    execute(command, folder.with_name("logs") / f"train_{run.name}.log")
+    return run.name, folder / "model"
 
 
 def _scores(run: Run, folders: Mapping[str, Path]) -> str:
@@ -121,8 +124,8 @@ def _scores(run: Run, folders: Mapping[str, Path]) -> str:
         write_whole(folder.parent / f"test.{target}", "".join(f"{one}\n" for one in found))
         bleu, chrf = (measure(found, references) for measure in (scores.bleu, scores.chrf))
         signatures |= {f"`{one.signature}`": None for one in (bleu, chrf)}
-        of_run = {"model": name, "updates": run.updates, "seed": run.seed}
-        rows.append({**of_run, "BLEU": bleu.value, "chrF": chrf.value})
+        measured = {"BLEU": bleu.value, "chrF": chrf.value}
+        rows.append({"model": name, "updates": run.updates, "seed": run.seed, **measured})
     lines = markdown(pd.DataFrame(rows), {"updates": ",", "BLEU": ".1f", "chrF": ".1f"})
     return f"{lines}\n\nsacreBLEU {', '.join(signatures)} on {CORPUS.test}"
 

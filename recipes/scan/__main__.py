@@ -11,7 +11,7 @@ from pathlib import Path
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.lines import read_lines
 from recipes.common import exact, options
-from recipes.common.exact import Flags, Training, size_flags
+from recipes.common.exact import TEST, VALID, Flags, Training, size_flags
 from recipes.common.grid import Grid
 
 HERE = Path(__file__).resolve().parent
@@ -20,7 +20,6 @@ SPLITS = ("simple", "length", "addprim_jump")
 HELD_OUT = 20
 """One in this many training pairs is for validation, because SCAN has no validation set."""
 RATES, UPDATES, SEEDS = (1e-3, 2e-3, 4e-3), 3000, (1, 2, 3, 4, 5)
-VALID, TEST = "valid", "test"
 _FLAGS: Flags = {
     **size_flags(width=64, heads=4),
     **{"--share-decoder-input-output-embed": None, "--optimizer": "adam"},
@@ -38,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.add_data(parser, contents, name=FOLDER)
     args = parser.parse_args(argv)
     if not args.list:
-        options.given(args.data, "SCAN", "brendenlake/SCAN")
+        options.required(args.data, "SCAN", "brendenlake/SCAN")
     exact.experiment(HERE, args, GRID.trainings, partial(sets, args.data), table).run()
 
 
@@ -74,7 +73,7 @@ def _training(model: str, split: str, rate: float) -> Training:
     return Training("scan", model, split, rate, UPDATES, SEEDS[0], _FLAGS, answers, split)
 
 
-GRID = Grid("split", SPLITS, RATES, SEEDS, _training, VALID, TEST)
+GRID = Grid("split", SPLITS, RATES, SEEDS, _training)
 table = GRID.table
 
 

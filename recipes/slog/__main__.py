@@ -14,32 +14,23 @@ import pandas as pd
 
 from hyptrans.data.sources.tatoeba import lines_in_zip
 from hyptrans.support.errors import run_command
-from recipes.cogs.__main__ import examples, first_of_each_kind, parsed
-from recipes.cogs.plan import (
-    DEV,
-    FINAL_UPDATES,
-    FLAGS,
-    GEN,
-    RATES,
-    SINUSOIDAL,
-    TEST,
-    UPDATES,
-    seeded,
-)
+from recipes.cogs import plan
+from recipes.cogs.__main__ import examples, with_generalization
+from recipes.cogs.plan import DEV, FINAL_UPDATES, GEN
 from recipes.cogs.table import trials_of, twin_of, unread
 from recipes.common import exact, options, results, seeds
-from recipes.common.exact import Flags, Results, Training, by_model, right, score_in
+from recipes.common.exact import TEST, Flags, Training, by_model, compared, right, score_in
+from recipes.common.results import Results, with_values
 from recipes.common.search import Search, search
-from recipes.common.table import markdown, rate
+from recipes.common.table import markdown
 
 HERE = Path(__file__).resolve().parent
 FOLDER = "slog_variable_free"
-FILES = {"train": "train", "valid": "dev", TEST: "test"}
 ARCHIVE, MEMBER = "generalization_sets.zip", "generalization_sets/gen_varfreeLF.tsv"
 PASSWORD = b"SLOG"
 """Published in the authors' README; it keeps the sets out of texts that train language models."""
 MODELS = ("euclidean_prenorm", "euclidean_postnorm", "hybonet_plus")
-SETTINGS: dict[str, Flags] = {"sinusoidal": SINUSOIDAL, "rotary": {"--rotary-positions": None}}
+SETTINGS: dict[str, Flags] = {"sinusoidal": plan.SINUSOIDAL, "rotary": {"--rotary-positions": None}}
 """Flags by setting: how a model knows the order of the words."""
 SEEDS = (1, 2, 3, 4, 5)
 """Seeds of final trainings."""
@@ -52,16 +43,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.add_data(parser, contents, name=FOLDER)
     args = parser.parse_args(argv)
     if not args.list:
-        options.given(args.data, "SLOG in variable-free form", "bingzhilee/SLOG")
+        options.required(args.data, "SLOG in variable-free form", "bingzhilee/SLOG")
     exact.experiment(HERE, args, trainings, lambda task: sets(args.data), table).run()
 
 
 def sets(data: Path) -> exact.Sets:
     """Read all sets, and the part of the generalization set that serves to choose rates."""
     archive = data / ARCHIVE
-    gen = parsed(lines_in_zip(archive, MEMBER, PASSWORD), archive)
-    found = {name: examples(data, stem) for name, stem in FILES.items()}
-    return {**found, GEN: gen, DEV: first_of_each_kind(gen)}
+    return with_generalization(data, examples(archive, lines_in_zip(archive, MEMBER, PASSWORD)))
 
 
 def trainings(lines: Results) -> list[Training]:
@@ -70,53 +59,44 @@ def trainings(lines: Results) -> list[Training]:
     for setting in SETTINGS:
         searches = {model: rates(lines, setting, model) for model in MODELS}
         planned += [trial for found in searches.values() for trial in found.trials]
-        planned += seeded(searches, "final", FINAL_UPDATES, dict.fromkeys(MODELS, SEEDS))
+        planned += plan.seeded(searches, "final", FINAL_UPDATES, dict.fromkeys(MODELS, SEEDS))
     return planned
 
 
 def rates(lines: Results, setting: str, model: str) -> Search[Training]:
     """Return the search for a model's rate in a setting."""
-    flags = {**FLAGS, **SETTINGS[setting]}
-
-    def trial(rate: float) -> Training:
-        return Training("rates", model, setting, rate, UPDATES, 1, flags, (DEV,))
-
-    return search(trial, RATES, score_in(lines, DEV))
+    flags = {**plan.FLAGS, **SETTINGS[setting]}
+    return search(
+        lambda rate: Training("rates", model, setting, rate, plan.UPDATES, 1, flags, (DEV,)),
+        plan.RATES,
+        score_in(lines, DEV),
+    )
 
 
 def finals(lines: Results, setting: str) -> Results:
     """Return a setting's final trainings at the best rates so far."""
-    best = {model: rates(lines, setting, model).best for model in MODELS}
-    wanted = [("final", setting, model, one.rate) for model, one in best.items() if one]
-    keys = ("stage", "setting", "model", "rate")
-    return [line for line in lines if tuple(line.get(key) for key in keys) in wanted]
+    return plan.finals_of(lines, (rates(lines, setting, model) for model in MODELS))
 
 
 def table(lines: Results) -> str:
     """Write all results as Markdown."""
     found = {setting: own for setting in SETTINGS if (own := finals(lines, setting))}
-    trials = [line for line in lines if line["stage"] == "rates"]
     parts = [_means(lines, found), _kinds(found)] if found else []
-    return "\n\n".join([*parts, *([trials_of(trials)] if trials else [])]) or results.NOT_MEASURED
+    parts.append(trials_of(with_values(lines, stage="rates")))
+    return "\n\n".join(filter(None, parts)) or results.NOT_MEASURED
 
 
 def _means(lines: Results, found: dict[str, Results]) -> str:
-    frames: list[pd.DataFrame] = []
-    floors: list[float] = []
-    for setting, own in found.items():
-        of_sets = {"mean of kinds": GEN, "test": TEST}
-        values = {name: partial(right, subset=of) for name, of in of_sets.items()}
-        frame, twin = by_model(own, **values, **{"unread part": unread}), twin_of(own)
-        p = seeds.against(twin, frame["unread part"])
-        floors += seeds.floors(p, twin, frame["unread part"])
-        searches = [rates(lines, setting, model) for model in frame.index]
-        frame.insert(0, "rate", [rate(x.best.rate, x.is_open) for x in searches if x.best])
-        frame.insert(1, "seeds", frame["test"].map(len))
-        frames.append(frame.assign(p=pd.Series(p, dtype=float)).reset_index())
-        frames[-1].insert(0, "positions", setting)
+    mean, rest = "mean of kinds", "unread part"
+    groups = {
+        setting: (own, twin_of(own), [m for m in MODELS if rates(lines, setting, m).is_open])
+        for setting, own in found.items()
+    }
+    of_sets = {name: partial(right, subset=of) for name, of in ((mean, GEN), ("test", TEST))}
+    frame, floors = compared("positions", groups, {**of_sets, rest: unread}, by=rest)
     shown = [line for own in found.values() for line in own]
     return (
-        f"{markdown(pd.concat(frames), {'p': '.3f'}, texts=2)}\n\n"
+        f"{markdown(frame, {'p': '.3f'}, texts=2)}\n\n"
         f"Percent of exact matches after {FINAL_UPDATES:,} updates, mean ± standard deviation over "
         "seeds; unread part: without the sentences that chose the rates; p there: two-sided "
         "permutation test of seeds against the better Transformer with the same positions, "

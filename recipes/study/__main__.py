@@ -15,8 +15,8 @@ from hyptrans.support.steps import Step
 from recipes.common import options, results, translation
 from recipes.common.commands import THREADS
 from recipes.common.experiment import Experiment
-from recipes.common.settings import Model, read_models
-from recipes.common.translation import Run
+from recipes.common.settings import read_models
+from recipes.common.translation import SENTENCEPIECE, Run, sides
 from recipes.multi30k_en_de import __main__ as multi30k
 from recipes.study import bootstrap
 from recipes.study.pictures import pictures
@@ -37,6 +37,8 @@ TEXTS = {
     "lowercased": (*_MERGES, "--joined-dictionary"),
 }
 """Text options of ``hyptrans prepare text`` by kind of text."""
+_MOSES = ("--remove-bpe", "subword_nmt", "--tokenizer", "moses", *sides(multi30k.LANGUAGES))
+"""Flags that turn lower-cased subwords back into text."""
 SEARCH = (5, "test")
 
 
@@ -86,21 +88,17 @@ def _compared(found: results.Results, out: Path) -> Iterator[dict[str, Any]]:
 
 def _run_of(training: Training, out: Path) -> Run:
     """Return a training's commands."""
-    (model,) = read_models(HERE, [training.model])
+    flags = read_models(HERE, [training.model])[training.model]
     warmup = min(MOST_WARMUP, training.updates // 4)
-    own: dict[str, str | None] = {"--lr": f"{training.rate:g}", "--warmup-updates": str(warmup)}
-    own["--dropout"] = f"{training.dropout:g}"
+    flags |= {"--lr": f"{training.rate:g}", "--warmup-updates": str(warmup)}
+    flags["--dropout"] = f"{training.dropout:g}"
     if width := WIDTHS.get(training.stage):
         for side in ("encoder", "decoder"):
-            own |= {f"--{side}-embed-dim": str(width), f"--{side}-ffn-embed-dim": str(4 * width)}
-    of_text: dict[str, Any] = {}
-    if training.text == "lowercased":
-        source, target = multi30k.LANGUAGES
-        languages = ("--source-lang", source, "--target-lang", target)
-        of_text["text_flags"] = [*translation.MOSES, *languages]
+            flags |= {f"--{side}-embed-dim": str(width), f"--{side}-ffn-embed-dim": str(4 * width)}
     return Run(
         out,
-        Model(training.name, model.flags | own),
+        training.name,
+        flags,
         multi30k.LANGUAGES,
         training.seed,
         training.updates,
@@ -108,7 +106,7 @@ def _run_of(training: Training, out: Path) -> Run:
         save_every=SAVE_EVERY,
         averaged=KEPT if training.stage == AVERAGED else 1,
         train_flags=["--validate-interval", "100000", "--keep-interval-updates", str(KEPT)],
-        **of_text,
+        text_flags=_MOSES if training.text == "lowercased" else SENTENCEPIECE,
     )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sacrebleu.metrics import BLEU
 
 SAMPLES = 10_000
-Numbers = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 
 def compare(
@@ -47,13 +47,13 @@ def compare(
     return {"difference": round(float(found), 2), "interval": interval, "p": round(p, 4)}
 
 
-def _counts(translations: Sequence[str], references: Sequence[str]) -> Numbers:
+def _counts(translations: Sequence[str], references: Sequence[str]) -> Array:
     """Count per sentence: words of both sides, right n-grams and all n-grams, n from 1 to 4."""
     found = BLEU()._extract_corpus_statistics(translations, [references])
     return np.array(found, dtype=float)
 
 
-def _bleu(sums: Numbers) -> Numbers:
+def _bleu(sums: Array) -> Array:
     """Return BLEU of summed counts, 0 to 100; sacreBLEU's if every n has a right n-gram."""
     words, wanted, right, made = sums[..., 0], sums[..., 1], sums[..., 2:6], sums[..., 6:]
     with np.errstate(divide="ignore"):

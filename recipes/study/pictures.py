@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from hyptrans.support.extras import require
 from recipes.common import seeds
-from recipes.study.plan import RATES, WIDTH, WIDTHS, of_width, perplexity_of
-from recipes.study.table import CURVES, SCORED, WIDE, Line, Setting, chosen
+from recipes.common.results import Results, with_values
+from recipes.study.plan import RATES, WIDTH, WIDTHS, perplexity_of, rate_search
+from recipes.study.table import CURVES, SCORED, WIDE, Setting, chosen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +29,7 @@ _MOST = 4.0
 """The perplexity axis ends at this multiple of the lowest, so that final values stay distinct."""
 
 
-def pictures(lines: Sequence[Line]) -> dict[str, str]:
+def pictures(lines: Results) -> dict[str, str]:
     """Draw the pictures; return SVG by file name, or nothing if no final training is finished.
 
     Raises:
@@ -93,7 +94,7 @@ def _curves(axes: Axes, finals: Mapping[str, Setting]) -> None:
     _scale(axes)
 
 
-def by_width(lines: Sequence[Line]) -> dict[str, dict[int, list[float]]]:
+def by_width(lines: Results) -> dict[str, dict[int, list[float]]]:
     """Return perplexities by model and width at the best rates, for models with several widths.
 
     Leaves out trainings that diverged.
@@ -101,27 +102,31 @@ def by_width(lines: Sequence[Line]) -> dict[str, dict[int, list[float]]]:
     found: dict[str, dict[int, list[float]]] = {}
     for stage, width in WIDTHS.items():
         for model in RATES[stage]:
-            found.setdefault(model, {})[width] = _finite(of_width(lines, stage, model))
+            if best := rate_search(lines, stage, model).best:
+                seeded = with_values(lines, stage=stage, model=model, rate=best.rate)
+                found.setdefault(model, {})[width] = _finite(seeded)
     for model, widths in found.items():
-        short = [x for x in lines if x["stage"] in ("rates", "candidates") and x["model"] == model]
+        short = [
+            x for x in with_values(lines, model=model) if x["stage"] in ("rates", "candidates")
+        ]
         widths[WIDTH] = sorted(_finite(short))[:1]
     some = {model: {w: v for w, v in widths.items() if v} for model, widths in found.items()}
     return {model: widths for model, widths in sorted(some.items()) if len(widths) > 1}
 
 
-def _finite(lines: Sequence[Line]) -> list[float]:
+def _finite(lines: Results) -> list[float]:
     return [value for value in map(perplexity_of, lines) if math.isfinite(value)]
 
 
-def norms(lines: Sequence[Line]) -> str:
+def norms(lines: Results) -> str:
     """Draw the lines of :mod:`recipes.study.norms` as SVG."""
-    found: dict[str, list[Line]] = {}
+    found: dict[str, list[Mapping[str, Any]]] = {}
     for line in lines:
         found.setdefault(f"{line['layer']}; {line['optimizer']}", []).append(line)
     return _draw("Mean radius of a layer's outputs by step, mean of the seeds", _norms, found)
 
 
-def _norms(axes: Axes, found: Mapping[str, Sequence[Line]]) -> None:
+def _norms(axes: Axes, found: Mapping[str, Results]) -> None:
     layers = list(dict.fromkeys(line["layer"] for of in found.values() for line in of))
     for name, of in found.items():
         # some runs end early because a number is no longer finite

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import Any
 
 from recipes.common.results import Results
@@ -87,62 +86,50 @@ def trainings(results: Results) -> list[Training]:
         rate_search(results, stage, model) for stage, models in RATES.items() for model in models
     ]
     trials = [one for found in searches for one in found.trials]
-    first, later, averaged, widths = [], [], [], []
-    for model in TUNED:
-        found = finals(results, model)
-        first += found
-        if best := best_final(results, model):
-            later += _seeded(best, 2)
-        if found and model in AVERAGED_MODELS:
-            averaged += _seeded(replace(found[0], stage=AVERAGED), 1)
-    for model in UNTUNED:
-        if best := _closed(rate_search(results, "rates", model)):
-            later.append(replace(_final(best), dropout=UNTUNED_DROPOUT))
-    for search_of in searches:
-        if (best := _closed(search_of)) and best.stage in WIDTHS:
-            widths += _seeded(best, 2)
+    first = {model: finals(results, model) for model in TUNED}
+    best = [one for model in TUNED if (one := best_final(results, model))]
+    begun = [first[model][0] for model in AVERAGED_MODELS if first[model]]
+    averaged = [replace(one, stage=AVERAGED) for one in begun]
+    untuned = [
+        replace(_final(one), dropout=UNTUNED_DROPOUT)
+        for model in UNTUNED
+        if (one := rate_search(results, "rates", model).chosen)
+    ]
     published = [
         Training(stage, model, PUBLISHED_RATE, PUBLISHED_UPDATES, dropout=PUBLISHED_DROPOUT)
         for stage in PUBLISHED_TEXTS
         for model in PUBLISHED
     ]
-    by_seed = [one for part in (later, averaged) for one in sorted(part, key=_seed)]
-    wide = [one for one in trials if one.stage not in WIDTHS]
-    narrow = [one for one in trials if one.stage in WIDTHS]
-    return [*wide, *first, *by_seed, *published, *narrow, *sorted(widths, key=_seed)]
+    of_width = [one for found in searches if (one := found.chosen) and one.stage in WIDTHS]
+    return [
+        *(one for one in trials if one.stage not in WIDTHS),
+        *(one for several in first.values() for one in several),
+        *untuned,
+        *_seeded(best, 2),
+        *_seeded(averaged, 1),
+        *published,
+        *(one for one in trials if one.stage in WIDTHS),
+        *_seeded(of_width, 2),
+    ]
 
 
-_seed = attrgetter("seed")
-
-
-def _seeded(training: Training, first: int) -> list[Training]:
-    return [replace(training, seed=seed) for seed in range(first, SEEDS + 1)]
+def _seeded(trainings: Sequence[Training], first: int) -> list[Training]:
+    """Return trainings with every seed from ``first`` on, seed by seed."""
+    return [replace(one, seed=seed) for seed in range(first, SEEDS + 1) for one in trainings]
 
 
 def _final(training: Training) -> Training:
     return replace(training, stage="final", updates=FINAL_UPDATES)
 
 
-def _closed(found: Search[Training]) -> Training | None:
-    """Return the best trial of a search that is over."""
-    return None if found.is_open else found.best
-
-
 def rate_search(results: Results, stage: str, model: str) -> Search[Training]:
     """Return the search for a model's rate in a stage of short trainings."""
-    rates, known = RATES[stage][model], _perplexities(results)
-
-    def trial(rate: float) -> Training:
-        return Training(stage, model, rate, SHORT_UPDATES)
-
-    def score(training: Training) -> float | None:
-        return -known[training.name] if training.name in known else None
-
-    if len(rates) > 1:
-        return search(trial, rates, score)
-    only = trial(rates[0])
-    done = only.name in known
-    return Search([only], only if done else None, not done)
+    scores = _scores(results)
+    return search(
+        lambda rate: Training(stage, model, rate, SHORT_UPDATES),
+        RATES[stage][model],
+        lambda training: scores.get(training.name),
+    )
 
 
 def is_open(results: Results, stage: str, model: str) -> bool:
@@ -158,13 +145,6 @@ def is_open(results: Results, stage: str, model: str) -> bool:
     return not searched or any(rate_search(results, one, model).is_open for one in searched)
 
 
-def of_width(results: Results, stage: str, model: str) -> Results:
-    """Return a model's trainings at a width, at its best rate there."""
-    best = rate_search(results, stage, model).best
-    wanted = (stage, model, best.rate if best else None)
-    return [x for x in results if (x["stage"], x["model"], x.get("rate")) == wanted]
-
-
 def finals(results: Results, model: str) -> list[Training]:
     """Return the first-seed final trainings known so far of a tuned model.
 
@@ -172,7 +152,7 @@ def finals(results: Results, model: str) -> list[Training]:
     dropout, because long trainings often need a lower one, and so on while the lowest is the best.
     """
     stage = "rates" if model in RATES["rates"] else "candidates"
-    best = _closed(rate_search(results, stage, model))
+    best = rate_search(results, stage, model).chosen
     if best is None:
         return []
     found = [replace(_final(best), dropout=dropout) for dropout in DROPOUTS]
@@ -183,18 +163,19 @@ def finals(results: Results, model: str) -> list[Training]:
 
 def best_final(results: Results, model: str) -> Training | None:
     """Return the final training of the lowest validation perplexity, None until all are tried."""
-    found = finals(results, model)
-    return _best(results, found) if found else None
+    return _best(results, finals(results, model))
 
 
 def _best(results: Results, trainings: Sequence[Training]) -> Training | None:
-    known = _perplexities(results)
-    done = all(one.name in known for one in trainings)
-    return min(trainings, key=lambda one: known[one.name]) if done else None
+    scores = _scores(results)
+    if any(one.name not in scores for one in trainings):
+        return None
+    return max(trainings, key=lambda one: scores[one.name], default=None)
 
 
-def _perplexities(results: Results) -> dict[str, float]:
-    return {line["name"]: perplexity_of(line) for line in results if "valid_perplexity" in line}
+def _scores(results: Results) -> dict[str, float]:
+    """Return the negative validation perplexity of each training by name."""
+    return {line["name"]: -perplexity_of(line) for line in results if "valid_perplexity" in line}
 
 
 def perplexity_of(line: Mapping[str, Any]) -> float:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
 
 from recipes.common import results, seeds
 from recipes.common.corpus import signatures
+from recipes.common.results import Results, with_values
 from recipes.common.scoring import TOKENS, Column
 from recipes.common.table import markdown, rate
 from recipes.study.plan import AVERAGED, DROPOUT, TWINS, WIDTHS, is_open, perplexity_of
 
-Line = Mapping[str, Any]
 CURVES, SCORED, WIDE = "findings/curves.svg", "findings/bleu.svg", "findings/widths.svg"
 NORMS = "findings/norms.svg"
 """Paths of the pictures, relative to the README."""
@@ -47,10 +48,10 @@ class Setting:
     rate: float
     dropout: float
     updates: int
-    lines: tuple[Line, ...]
+    lines: Results
 
     @property
-    def finished(self) -> list[Line]:
+    def finished(self) -> Results:
         """Return the trainings that did not diverge."""
         return [line for line in self.lines if line["valid_perplexity"] is not None]
 
@@ -65,33 +66,30 @@ class Setting:
         return [float(line[key]) for line in self.finished]
 
 
-def settings(lines: Iterable[Line], stage: str) -> list[Setting]:
+def settings(lines: Results, stage: str) -> list[Setting]:
     """Return a stage's settings, sorted from the longest trainings, then from the best."""
-    found: dict[tuple[str, float, float, int], list[Line]] = {}
-    for line in sorted(lines, key=lambda line: int(line["seed"])):
-        if line["stage"] == stage:
-            dropout = line.get("dropout", DROPOUT)
-            key = (line["model"], line["rate"], dropout, line["updates"])
-            found.setdefault(key, []).append(line)
-    made = [Setting(stage, *key, tuple(trained)) for key, trained in found.items()]
+    trained: dict[tuple[str, float, float, int], list[Mapping[str, Any]]] = {}
+    for line in sorted(with_values(lines, stage=stage), key=itemgetter("seed")):
+        key = (line["model"], line["rate"], line.get("dropout", DROPOUT), line["updates"])
+        trained.setdefault(key, []).append(line)
+    made = [Setting(stage, *key, several) for key, several in trained.items()]
     # if all diverged, sort by name, so that the order of the results does not matter
     return sorted(made, key=lambda one: (-one.updates, one.perplexity, one.model, one.dropout))
 
 
-def chosen(lines: Sequence[Line]) -> dict[str, Setting]:
+def chosen(lines: Results) -> dict[str, Setting]:
     """Return each model's final setting: the plan's best one by the first seed.
 
     On ties, the plan lists first the setting with the higher rate and the lower dropout.
     """
     best: dict[str, Setting] = {}
-    for setting in sorted(settings(lines, "final"), key=lambda one: (-one.rate, one.dropout)):
-        other = best.get(setting.model)
-        if other is None or perplexity_of(setting.lines[0]) < perplexity_of(other.lines[0]):
-            best[setting.model] = setting
+    finals = settings(lines, "final")
+    for one in sorted(finals, key=lambda x: (perplexity_of(x.lines[0]), -x.rate, x.dropout)):
+        best.setdefault(one.model, one)
     return dict(sorted(best.items(), key=lambda item: (item[1].perplexity, item[0])))
 
 
-def table(lines: Sequence[Line]) -> str:
+def table(lines: Results) -> str:
     """Write a table for each stage, with pictures."""
     blocks: list[str] = []
     for stage, title in _STAGES.items():
@@ -115,26 +113,26 @@ def table(lines: Sequence[Line]) -> str:
 CAPTION = "Mean ± standard deviation over seeds; a rate in brackets is not tuned"
 
 
-def summary(lines: Sequence[Line]) -> str:
+def summary(lines: Results) -> str:
     """Write each model's final trainings at its best rate and dropout."""
     best = {model: one for model, one in chosen(lines).items() if one.finished}
     if not best:
         return results.NOT_MEASURED
     twin = next((model for model in best if model in TWINS), "")
     scores = {model: one.values("bleu") for model, one in best.items()}
-    p = seeds.against(twin, scores)
+    p, floors = seeds.against(twin, scores)
     frame = pd.DataFrame([_row(one, lines) for one in best.values()])
     frame = frame.drop(columns=SCORES[-1].title).assign(p=frame["model"].map(p))
     return (
         f"{markdown(frame, _FORMS)}\n\n{CAPTION}; p: two-sided permutation test of "
         f"seeds' BLEU against `{twin}`, Holm-corrected over {len(p)} models"
-        f"{seeds.at_least(seeds.floors(p, twin, scores))}; "
+        f"{seeds.at_least(floors)}; "
         f"{results.made_by([line for one in best.values() for line in one.lines])}"
     )
 
 
-def _bootstraps(lines: Sequence[Line]) -> list[str]:
-    found = pd.DataFrame([line for line in lines if line["stage"] == "bootstrap"])
+def _bootstraps(lines: Results) -> list[str]:
+    found = pd.DataFrame(with_values(lines, stage="bootstrap"))
     if found.empty:
         return []
     found["95 %"] = ["{:+.2f} to {:+.2f}".format(*interval) for interval in found["interval"]]
@@ -144,7 +142,7 @@ def _bootstraps(lines: Sequence[Line]) -> list[str]:
     return [about, markdown(columns, {"BLEU": "+.2f", "p": ".4f"}, texts=2)]
 
 
-def _row(setting: Setting, lines: Sequence[Line]) -> dict[str, Any]:
+def _row(setting: Setting, lines: Results) -> dict[str, Any]:
     """Return a setting's cells; brackets around a rate mean that another may turn out best."""
     shown = setting.stage in (*WIDTHS, "final", AVERAGED)
     searching = shown and is_open(lines, setting.stage, setting.model)

@@ -13,8 +13,8 @@ from hyptrans.support import steps
 from hyptrans.support.errors import run_command
 from recipes.common.corpus import Corpus
 from recipes.common.scoring import Column
-from recipes.common.translation import step
-from recipes.tatoeba_en_de.prepare import SPLIT, add_table, given, prepared
+from recipes.common.translation import SENTENCEPIECE, sides, step
+from recipes.tatoeba_en_de.prepare import SPLIT, add_table, prepared, required
 
 ABOUT = (
     "Tatoeba, English and German sentences by its contributors (tatoeba.org, CC BY 2.0 FR, by way "
@@ -38,12 +38,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     about = "language to translate from (default: %(default)s)"
     parser.add_argument("--from", choices=("en", "de"), default="en", dest="source", help=about)
     args = parser.parse_args(argv)
-    pairs = given(args.table)
+    pairs = required(args.table)
     source, target = languages = (args.source, "de" if args.source == "en" else "en")
-    asked = ("--source-lang", source, "--target-lang", target)
-    text = ("--remove-bpe", "sentencepiece", *asked)
+    flags = sides(languages)
+    text = [*SENTENCEPIECE, *flags]
     _, runs = CORPUS.run(
-        args, languages, lambda run: prepared(run, pairs), train_flags=asked, text_flags=text
+        args, languages, lambda run: prepared(run, pairs), train_flags=flags, text_flags=text
     )
     for name, run in runs.items():
         folder = args.out / f"{name}-{source}-{target}"
@@ -51,8 +51,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         export += ["--out", str(folder), "--name", f"tatoeba-{source}-{target}", "--test"]
         export += [str(run.data / SPLIT / f"test.{language}") for language in languages]
         export += ["--dataset", ABOUT, "--license", "cc-by-2.0"]
-        inputs = [run.checkpoint]
-        steps.run([step(export, f"export_{name}", args.out, [folder], inputs=inputs)], args.out)
+        exported = step(export, f"export_{name}", args.out, folder, inputs=[run.checkpoint])
+        steps.run([exported], args.out)
 
 
 if __name__ == "__main__":

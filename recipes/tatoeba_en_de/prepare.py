@@ -29,7 +29,7 @@ def add_table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--table", type=Path, default=table, help="the pairs, plain or zipped")
 
 
-def given(table: Path | None) -> Path:
+def required(table: Path | None) -> Path:
     """Return the value of ``--table``; raise ``UserError`` if it is missing."""
     if table is None:
         raise UserError("--table is needed: deu-eng.zip from https://www.manythings.org/anki")
@@ -40,7 +40,7 @@ def prepared(run: Run, table: Path) -> Step:
     """Return the step that runs this program."""
     command = ["python", "-m", "recipes.tatoeba_en_de.prepare"]
     command += ["--table", str(table), "--out", str(run.data)]
-    return step(command, "prepare", run.out, [run.data], inputs=[table], resumes=True)
+    return step(command, "prepare", run.out, run.data, inputs=[table], resumes=True)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.add_number(parser, "--held-out", 2000, "sentences of valid and of test")
     flags.add_seed(parser, "seed of the shuffle")
     args, others = parser.parse_known_args(argv)
-    pairs = tatoeba.read_table(given(args.table))
+    pairs = tatoeba.read_table(required(args.table))
     sets, left_out = tatoeba.split(pairs, held_out=args.held_out, seed=args.seed)
     folder = args.out / f"split-both-seed{args.seed}-{args.held_out}"
     tatoeba.write(sets, folder)

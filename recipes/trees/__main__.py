@@ -16,8 +16,9 @@ import pandas as pd
 
 from hyptrans.support.errors import run_command
 from recipes.common import exact, options, seeds
-from recipes.common.exact import MODELS, TWINS, Flags, Results, Training, right, size_flags
+from recipes.common.exact import MODELS, TEST, TWINS, VALID, Flags, Training, right, size_flags
 from recipes.common.grid import Grid
+from recipes.common.results import Results, with_values
 from recipes.common.table import markdown
 from recipes.trees.tree import SEED, make_sets, make_tree
 
@@ -41,7 +42,6 @@ FOREST, TREES, TREE_SEEDS = "forest", range(1, 12), (1, 2, 3)
 """The stage of the other trees, the seeds that draw them, and the training seeds on each tree."""
 FOREST_CELLS = ("d8", "d16", "d32")
 FOREST_MODELS = (*TWINS, "sphere", "hybonet_plus", "lorentz_shell")
-VALID, TEST = "valid", "test"
 _FLAGS: Flags = {
     **{"--share-all-embeddings": None, "--optimizer": "adam", "--adam-betas": "(0.9, 0.999)"},
     **{"--clip-norm": "1", "--criterion": "cross_entropy", "--batch-size": "128"},
@@ -71,7 +71,7 @@ def trainings(found: Results) -> list[Training]:
         for tree in TREES
         for cell in FOREST_CELLS
         for model in FOREST_MODELS
-        if not (choice := choices[cell, model]).left
+        if not (choice := choices[cell, model]).is_open
         for seed in TREE_SEEDS
     ]
     return [*GRID.trainings(found), *others]
@@ -86,7 +86,7 @@ def _training(
     return Training(stage, model, setting, rate, UPDATES, seed, flags, (VALID, TEST), task)
 
 
-GRID = Grid("width", tuple(CELLS), RATES, SEEDS, _training, VALID, TEST, ONLY, "level_4")
+GRID = Grid("width", tuple(CELLS), RATES, SEEDS, _training, ONLY, "level_4")
 
 
 def table(found: Results) -> str:
@@ -98,28 +98,25 @@ def forest(found: Results) -> str:
     """Write exact match on the other trees (means over seeds); no results: empty text."""
     rows = [
         {"width": line["setting"].partition("-")[0], **line, "exact match": right(line, TEST)}
-        for line in found
-        if line.get("stage") == FOREST
+        for line in with_values(found, stage=FOREST)
     ]
     if not rows:
         return ""
     of = pd.DataFrame(rows).groupby(["width", "model", "task"])["exact match"].agg(list)
     by_tree = of[of.map(len) == len(TREE_SEEDS)].map(statistics.fmean)
-    p: dict[tuple[str, str], float] = {}
     shown = [x for x in itertools.product(FOREST_CELLS, FOREST_MODELS) if x in by_tree]
     if not shown:
         return ""
+    differences = {}
     for cell, model in shown:
         twin = GRID.twin(found, cell)
         if model != twin and (cell, twin) in by_tree:
-            differences = (by_tree[cell, model] - by_tree[cell, twin]).dropna()
-            if len(differences) > 1:
-                p[cell, model] = seeds.sign_flips([*differences])
-    corrected = seeds.holm(p)
+            differences[cell, model] = (by_tree[cell, model] - by_tree[cell, twin]).dropna()
+    p = seeds.holm({x: seeds.sign_flips([*several]) for x, several in differences.items()})
     table = pd.DataFrame(shown, columns=["width", "model"])
     table["trees"] = [len(by_tree[x]) for x in shown]
     table["exact match"] = [[*by_tree[x]] for x in shown]
-    table["p"] = [corrected.get(x) for x in shown]
+    table["p"] = [p.get(x) for x in shown]
     return (
         f"{markdown(table, {'p': '.3f'}, texts=2)}\n\n"
         "Eleven other trees, at the rates of the table above: "

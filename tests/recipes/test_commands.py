@@ -9,7 +9,6 @@ from hyptrans.support.files import take_lock
 from hyptrans.support.steps import Step, run
 from recipes.common import translation
 from recipes.common.commands import execute, portable
-from recipes.common.settings import Model
 from recipes.common.translation import Run, step
 
 
@@ -60,8 +59,8 @@ def test_two_runs_never_execute_one_command_at_the_same_time(tmp_path):
 def counted(tmp_path, inputs, text="a", *, resumes=False):
     """A step that adds a letter to its output and to a count of its runs."""
     code = f"[open(p, 'a').write({text!r}) for p in ('{tmp_path}/out.txt', '{tmp_path}/runs')]"
-    outputs = [tmp_path / "out.txt"]
-    run([step(python(code), "count", tmp_path, outputs, inputs=inputs, resumes=resumes)], tmp_path)
+    output = tmp_path / "out.txt"
+    run([step(python(code), "count", tmp_path, output, inputs=inputs, resumes=resumes)], tmp_path)
     return (tmp_path / "out.txt").read_text(), (tmp_path / "runs").read_text()
 
 
@@ -81,7 +80,7 @@ def test_a_step_reruns_if_its_command_or_inputs_change(tmp_path):
 
 
 def test_checkpoints_without_a_recorded_command_are_refused(tmp_path):
-    training = Run(tmp_path, Model("m", {"--arch": "hybonet_tiny"}), ("en", "de"), 1, 10)
+    training = Run(tmp_path, "m", {"--arch": "hybonet_tiny"}, ("en", "de"), 1, 10)
     training.folder.mkdir()
     (training.folder / "checkpoint_last.pt").touch()
     training.log("train").parent.mkdir()

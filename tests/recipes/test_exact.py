@@ -99,6 +99,11 @@ def test_p_values_of_kinds_are_corrected_for_their_number():
     assert found[1:] == ["1.000", "1.000"]
 
 
+def test_tables_test_nothing_while_models_have_one_seed():
+    lines = [x for x in all_done(plan.trainings, lambda t: 50.0) if x["seed"] == 1]
+    assert "| pp_recursion | " + "8.0 | " * len(exact.MODELS) + " |" in table.table(lines)
+
+
 def test_baseline_is_the_transformer_with_the_best_development_score():
     for better, worse in (exact.TWINS, exact.TWINS[::-1]):
         scores = {better: 60.0, worse: 50.0}

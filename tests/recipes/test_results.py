@@ -12,7 +12,6 @@ from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
 from hyptrans.support.errors import UserError
 from recipes import tables
 from recipes.common import results, scoring
-from recipes.common.settings import Model
 from recipes.common.translation import Run
 
 
@@ -98,7 +97,7 @@ def test_score_matches_a_hand_count_and_has_a_signature(tmp_path):
         scoring.score("bleu", output, references)
 
 
-MODEL = Model("m", {"--arch": "hybonet_tiny", "--total-num-update": "{updates}"})
+FLAGS = {"--arch": "hybonet_tiny", "--total-num-update": "{updates}"}
 
 
 def value(command, flag):
@@ -113,7 +112,7 @@ def test_last_checkpoint_or_the_average_of_kept_ones_translates(
     tmp_path, averaged, save_every, every
 ):
     fields = {"save_every": save_every, "averaged": averaged}
-    run = Run(tmp_path, MODEL, ("en", "de"), 1, 1500, **fields)
+    run = Run(tmp_path, "m", FLAGS, ("en", "de"), 1, 1500, **fields)
     train = run.train()
     assert value(train, "--total-num-update") == "1500"
     assert ("--save-interval-updates" in train) == bool(every)

@@ -5,6 +5,7 @@ import zipfile
 import pytest
 
 from hyptrans.support.errors import UserError
+from recipes.cogs import __main__ as cogs
 from recipes.cogs.plan import PER_KIND, RATES
 from recipes.common import exact
 from recipes.slog import __main__ as slog
@@ -13,7 +14,7 @@ from tests.recipes.test_exact import all_done
 
 
 def write_data(folder, lines, member=slog.MEMBER):
-    for name in slog.FILES.values():
+    for name in cogs.FILES.values():
         (folder / f"{name}.tsv").write_text("a\tb\tc\n")
     with zipfile.ZipFile(folder / slog.ARCHIVE, "w") as file:
         file.writestr(member, "\n".join(lines) + "\n")

@@ -12,13 +12,8 @@ from hyptrans.geometry.lorentz import lift
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.geometry.space import Space
 from hyptrans.kernels.dropout import relu_dropout
+from hyptrans.layers import hybonet
 from hyptrans.layers.attention import Attention, Map
-from hyptrans.layers.hybonet import (
-    INITIAL_LOG_SCALE,
-    INITIAL_WEIGHT_BOUND,
-    mixed_centroids,
-    scaled_query,
-)
 from hyptrans.layers.hypformer import HTC
 from hyptrans.layers.lorentz import LorentzEmbedding, LorentzLogits
 from hyptrans.layers.positions import position_vectors
@@ -33,37 +28,17 @@ INNER_LOG_SCALE = math.log(5.0)
 
 def linear(in_space: int, out_space: int, projections: int = 1) -> HTC:
     """Return a map from points to space coordinates, small at first so that residuals dominate."""
-    gain = INITIAL_WEIGHT_BOUND / math.sqrt(6 / (in_space + out_space))
+    gain = hybonet.INITIAL_WEIGHT_BOUND / math.sqrt(6 / (in_space + out_space))
     return HTC(in_space, out_space, gain=gain, projections=projections)
 
 
-class Shell(nn.Module):
-    """Pulls vectors towards a shell: the point above ``L (|v| / L)^(1 - a) v / |v|``.
+class ShellNorm(nn.Module):
+    """The end of a block: adds a dropped-out update to a point and pulls the sum towards a shell.
 
-    ``L`` and ``a`` (initially 1/2) are learned. Far points have radius ``log(2 |v|)``; theirs
-    becomes ``a`` times the shell's plus ``1 - a`` times their own. At ``a = 1`` all points lie on
-    one sphere.
-
-    Args:
-        c: the hyperboloid has curvature ``-c``.
-        log_length: initial value of ``log(L)``.
-    """
-
-    def __init__(self, *, c: float, log_length: float) -> None:
-        super().__init__()
-        self.c = c
-        self.log_length = nn.Parameter(torch.tensor(log_length))
-        self.pull = nn.Parameter(torch.zeros(()))
-
-    def draw(self, v: Tensor) -> Tensor:
-        """Shapes: ``[..., space]`` -> points ``[..., space + 1]``."""
-        length = v.norm(dim=-1, keepdim=True).clamp_min(LEAST_LENGTH)
-        log_factor = torch.sigmoid(at_least_float32(self.pull)) * (self.log_length - length.log())
-        return lift(v * log_factor.exp(), c=self.c)
-
-
-class ShellNorm(Shell):
-    """The end of a block: pulls ``x_s + dropout(update)`` towards a shell of initial length 10.
+    A space part ``v`` becomes the point above ``L (|v| / L)^(1 - a) v / |v|``. ``L`` (initially 10)
+    and ``a`` (initially 1/2) are learned. Far points have radius ``log(2 |v|)``; theirs becomes
+    ``a`` times the shell's plus ``1 - a`` times their own. At ``a = 1`` all points lie on one
+    sphere.
 
     Shapes: point ``[..., space + 1]``, update ``[..., space]`` -> ``[..., space + 1]``.
 
@@ -73,11 +48,16 @@ class ShellNorm(Shell):
     """
 
     def __init__(self, *, c: float, dropout: float = 0.0) -> None:
-        super().__init__(c=c, log_length=INITIAL_LOG_SCALE)
-        self.dropout = dropout
+        super().__init__()
+        self.c, self.dropout = c, dropout
+        self.log_length = nn.Parameter(torch.tensor(hybonet.INITIAL_LOG_SCALE))
+        self.pull = nn.Parameter(torch.zeros(()))
 
     def forward(self, x: Tensor, update: Tensor) -> Tensor:
-        return self.draw(x[..., 1:] + relu_dropout(update, self.dropout, training=self.training))
+        v = x[..., 1:] + relu_dropout(update, self.dropout, training=self.training)
+        length = v.norm(dim=-1, keepdim=True).clamp_min(LEAST_LENGTH)
+        log_factor = torch.sigmoid(at_least_float32(self.pull)) * (self.log_length - length.log())
+        return lift(v * log_factor.exp(), c=self.c)
 
 
 class ShellPositions(nn.Module):
@@ -146,12 +126,14 @@ class ShellAttention(Attention):
         unit = F.normalize(mapped, dim=-1, eps=LEAST_LENGTH)
         points = lift(unit * at_least_float32(self.log_lengths[name]).exp(), c=self.c)
         first, *rest = (made.transpose(1, 2) for made in points.unbind(2))
-        return (scaled_query(first, self.tau) if "q" in name else first), *rest
+        return (hybonet.scaled_query(first, self.tau) if "q" in name else first), *rest
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
-        return mixed_centroids(query, key, value, c=self.c, allowed=allowed, is_causal=is_causal)
+        return hybonet.mixed_centroids(
+            query, key, value, c=self.c, allowed=allowed, is_causal=is_causal
+        )
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         joined = heads[..., 1:].transpose(1, 2).flatten(2)
