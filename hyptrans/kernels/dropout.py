@@ -32,8 +32,7 @@ def relu_dropout(x: Tensor, p: float, *, relu: bool = False, training: bool = Tr
     if p == 1 or backend(x) == "eager":
         return F.dropout(F.relu(x) if relu else x, p)
     options = (*threshold_and_scale(p), relu, drawn_seed())
-    made: Tensor = applied(_Dropout, x, options)
-    return made
+    return applied(_Dropout, x, options)
 
 
 def drawn_seed() -> int:

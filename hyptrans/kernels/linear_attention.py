@@ -32,8 +32,7 @@ def features(numbers: Tensor, factors: Tensor, power: float) -> Tensor:
     Source: Hypformer eq. 19; ``scale`` has one number per channel, as a single one would cancel.
     """
     u = (F.relu(at_least_float32(numbers)) + FEATURE_EPSILON) * factors
-    found: Tensor = with_gradient(_Sharpened, u, power)
-    return found
+    return with_gradient(_Sharpened, u, power)
 
 
 class _Sharpened(torch.autograd.Function):

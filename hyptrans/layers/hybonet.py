@@ -170,8 +170,7 @@ class LorentzLinear(nn.Module):
         z = products.linear(x.to(weight.dtype), weight, self.bias)
         z = z.view(*z.shape[:-1], *self.shape)
         if residual is not None:
-            made: Tensor = self.residual(z, residual, self.log_scale)
-            return made
+            return self.residual(z, residual, self.log_scale)
         made = from_linear(z, self.log_scale, c=self.c)
         return made.flatten(-3) if self.split_heads is None else made
 

@@ -85,8 +85,7 @@ class HypformerAttention(Attention):
         if self.attention_dropout and self.training:
             dropped = relu_dropout(x[..., 1:], self.attention_dropout)
             x = readjust(dropped, c=passage.before())
-        mapped: Tensor = getattr(self, name)(x, passage())
-        return mapped.unflatten(-1, (len(name), self.heads, -1))
+        return getattr(self, name)(x, passage()).unflatten(-1, (len(name), self.heads, -1))
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         c = self.curvature()

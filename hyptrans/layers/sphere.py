@@ -157,8 +157,7 @@ class SphereAttention(Attention):
             )
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
-        merged: Tensor = self.out(heads.transpose(1, 2).flatten(2), x)
-        return merged
+        return self.out(heads.transpose(1, 2).flatten(2), x)
 
 
 class SphereFeedForward(nn.Module):
@@ -180,8 +179,7 @@ class SphereFeedForward(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        made: Tensor = self.contract(self.expand(x), x)
-        return made
+        return self.contract(self.expand(x), x)
 
 
 class SphereLogits(nn.Module):

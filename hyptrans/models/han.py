@@ -9,12 +9,7 @@ from typing import Any
 
 from hyptrans.geometry.precision import DEFAULT_MAX_RADIUS
 from hyptrans.geometry.space import Space
-from hyptrans.layers.euclidean import (
-    AddedPositions,
-    DotProductLogits,
-    FeedForward,
-    ScaledEmbedding,
-)
+from hyptrans.layers.euclidean import AddedPositions, DotProductLogits, FeedForward, ScaledEmbedding
 from hyptrans.layers.han import COORDINATES, WEIGHTS, HyperbolicAttention
 from hyptrans.seq2seq.architectures import register_sizes
 from hyptrans.seq2seq.config import SkeletonConfig

@@ -46,12 +46,7 @@ class HypformerConfig(LorentzConfig):
     hypformer_learn_curvature: bool = option(
         True, "every block learns a curvature, starting at --curvature (default); else fixed"
     )
-    hypformer_attention: str = option(
-        "linear",
-        ATTENTION,
-        in_formula=True,
-        choices=ATTENTIONS,
-    )
+    hypformer_attention: str = option("linear", ATTENTION, in_formula=True, choices=ATTENTIONS)
     hypformer_focus_power: Optional[float] = option(
         None,
         "exponent of linear attention's features; above 1 sharpens attention "

@@ -66,8 +66,7 @@ class EncoderDecoder(nn.Module):
 
     def forward(self, source: Tensor, previous: Tensor) -> Tensor:
         memory, padding = self.encoder.memory(source)
-        logits: Tensor = self.decoder.predict(previous, memory, padding)
-        return logits
+        return self.decoder.predict(previous, memory, padding)
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, *args: Any, **options: Any
