@@ -22,14 +22,13 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, full_precision
 from hyptrans.kernels import products
 from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.lorentz import from_linear, normalize
-from hyptrans.layers.attention import Attention, Map, heads_of, one_mask
+from hyptrans.layers.attention import Attention, Map, fused_attention, heads_of
 from hyptrans.layers.checks import check_choice, check_curvature
 from hyptrans.layers.positions import position_vectors
 
@@ -267,11 +266,8 @@ def mixed_centroids(
 
     Shapes: those of :meth:`hyptrans.layers.attention.Attention.mix`.
     """
-    allowed, is_causal = one_mask(key, allowed, is_causal)
     with full_precision(query):
-        mixed = F.scaled_dot_product_attention(
-            query, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
-        )
+        mixed = fused_attention(query, key, value, allowed=allowed, is_causal=is_causal, scale=1.0)
         # fused attention writes [B, T, H, d]: normalizing in this layout merges heads for free
         return normalize(mixed.transpose(1, 2), c=c).transpose(1, 2)
 

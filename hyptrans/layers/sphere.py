@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from hyptrans.geometry.precision import at_least_float32, full_precision
 from hyptrans.kernels import products
 from hyptrans.kernels.dropout import relu_dropout
-from hyptrans.layers.attention import Attention, Map, State, one_mask
+from hyptrans.layers.attention import Attention, Map, State, fused_attention
 from hyptrans.layers.hybonet import INITIAL_LOG_SCALE, INITIAL_WEIGHT_BOUND
 from hyptrans.layers.positions import position_vectors
 
@@ -150,10 +150,9 @@ class SphereAttention(Attention):
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
-        allowed, is_causal = one_mask(key, allowed, is_causal)
         with full_precision(query):
-            return F.scaled_dot_product_attention(
-                query, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
+            return fused_attention(
+                query, key, value, allowed=allowed, is_causal=is_causal, scale=1.0
             )
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:

@@ -14,9 +14,8 @@ from hyptrans.layers.han import COORDINATES, WEIGHTS, HyperbolicAttention
 from hyptrans.seq2seq.architectures import register_sizes
 from hyptrans.seq2seq.config import SkeletonConfig
 from hyptrans.seq2seq.parts import Parts, Role
+from hyptrans.seq2seq.sizes import SIZES
 from hyptrans.support.options import option
-
-SIZES = ("tiny", "iwslt_d64", "wmt_d64", "wmt_d128", "wmt_d256", "base", "big")
 
 
 @dataclass
