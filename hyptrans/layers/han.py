@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hyptrans.geometry import klein
+from hyptrans.geometry.checks import check_choice
 from hyptrans.geometry.precision import (
     DEFAULT_MAX_RADIUS,
     LARGEST_MAX_RADIUS,
@@ -20,7 +21,6 @@ from hyptrans.geometry.precision import (
 )
 from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.layers.attention import Map, masked_softmax, split_heads
-from hyptrans.layers.checks import check_choice
 from hyptrans.layers.curvature import derived
 from hyptrans.layers.euclidean import DotProductAttention, inverse_softplus
 

@@ -24,12 +24,12 @@ import torch
 from torch import Tensor, nn
 
 from hyptrans.geometry import lorentz
+from hyptrans.geometry.checks import check_choice, check_curvature
 from hyptrans.geometry.precision import at_least_float32, full_precision
 from hyptrans.kernels import products
 from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.lorentz import from_linear, normalize
 from hyptrans.layers.attention import Attention, Map, fused_attention, heads_of
-from hyptrans.layers.checks import check_choice, check_curvature
 from hyptrans.layers.positions import position_vectors
 
 Residual = Literal["full", "space", "logit", "sphere", "centroid"]

@@ -8,14 +8,13 @@ from torch import Tensor, nn
 from torch.compiler import is_compiling
 
 from hyptrans.geometry.precision import at_least_float32, full_precision
+from hyptrans.kernels import linear_attention
 from hyptrans.kernels.dropout import relu_dropout
-from hyptrans.kernels.linear_attention import channel_factors, features, step
-from hyptrans.layers import hypformer_linear_attention as linear_attention
+from hyptrans.kernels.linear_attention import Sums, channel_factors, features, step
 from hyptrans.layers.attention import Attention, Map, State, heads_of
 from hyptrans.layers.curvature import Curvature, Passage, derived
 from hyptrans.layers.hybonet import lorentz_heads, mixed_centroids
 from hyptrans.layers.hypformer import HTC, CentroidNorm, readjust
-from hyptrans.layers.hypformer_linear_attention import Sums
 
 
 class HypformerAttention(Attention):
@@ -96,7 +95,7 @@ class HypformerAttention(Attention):
 class LinearAttention(HypformerAttention):
     """Linear attention on space coordinates, in O(T) and with a decoding state of constant size.
 
-    Result: ``Z + psi(V)``, ``Z`` of :mod:`hyptrans.layers.hypformer_linear_attention`, one matrix
+    Result: ``Z + psi(V)``, ``Z`` of :mod:`hyptrans.kernels.linear_attention`, one matrix
     ``psi`` per head. In cross-attention ``psi`` reads the queries, as values are the source's.
 
     Source: Hypformer eq. 15-19.
@@ -137,7 +136,7 @@ class LinearAttention(HypformerAttention):
             elif is_causal:
                 mixed, _ = linear_attention.causal(query, key, value)
             else:
-                mixed = linear_attention.read(query, linear_attention.summarize(key, value))
+                mixed = linear_attention.from_sums(query, linear_attention.summarize(key, value))
             return self._with_own(mixed, value)
 
     def weights(
@@ -177,7 +176,7 @@ class LinearAttention(HypformerAttention):
 
     def recall(self, query: Tensor, kept: Sums, allowed: Tensor | None) -> Tensor:
         with full_precision(query):
-            mixed = linear_attention.read(self._features(query), kept)
+            mixed = linear_attention.from_sums(self._features(query), kept)
             return self._with_own(mixed, query)
 
     def _with_own(self, mixed: Tensor, own: Tensor) -> Tensor:

@@ -7,10 +7,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
+from hyptrans.geometry.checks import check_choice, check_curvature
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels import products
 from hyptrans.layers.attention import State
-from hyptrans.layers.checks import check_choice, check_curvature
 
 Storage = Literal["space", "manifold"]
 STORAGES: tuple[Storage, ...] = get_args(Storage)
