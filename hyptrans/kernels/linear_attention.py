@@ -129,6 +129,12 @@ def _products(query: Tensor, key: Tensor, *, causal: bool) -> Tensor:
     return products.tril() if causal else products
 
 
+def no_sums(key: Tensor, value: Tensor) -> Sums:
+    """Return the sums over no positions: zeros."""
+    shape = *key.shape[:2], key.size(-1)
+    return Sums(key.new_zeros(*shape, value.size(-1)), key.new_zeros(shape))
+
+
 def summarize(key: Tensor, value: Tensor) -> Sums:
     """Return the sums over all positions."""
     return Sums(key.transpose(-1, -2) @ value, key.sum(-2))

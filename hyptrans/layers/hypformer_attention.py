@@ -67,11 +67,10 @@ class HypformerAttention(Attention):
             raise ValueError("a memory needs both memory_width and memory_curvature")
         if memory_curvature is not None:
             self.memory_passage = Passage(memory_curvature, curvature)
-
-        def projection(in_width: int, projections: int) -> HTC:
-            return HTC(in_width - 1, joined, gain=gain, projections=projections)
-
-        self.add_maps(projection, memory_width)
+        self.add_maps(
+            lambda in_width, maps: HTC(in_width - 1, joined, gain=gain, projections=maps),
+            memory_width,
+        )
         self.out = HTC(joined, width - 1, gain=gain)
         self.norm = CentroidNorm(width, dropout=dropout)
 
@@ -154,7 +153,7 @@ class LinearAttention(HypformerAttention):
         allowed = None if padding is None else ~padding[:, None, None, -key.size(2) :]
         with full_precision(query):
             if query.size(2) == 1:
-                sums = self._no_sums(query, value) if state.kept is None else state.kept
+                sums = state.kept or linear_attention.no_sums(query, value)
                 known = sums.key_value, sums.key, self._factors(), self.psi, self.power
                 mixed, *after = step(query, key, value, *known, allowed)
                 state.kept = Sums(*after)
@@ -162,12 +161,6 @@ class LinearAttention(HypformerAttention):
             query, key = self._features(query), self._features(key, allowed)
             mixed, state.kept = linear_attention.causal(query, key, value)
             return self._with_own(mixed, value)
-
-    def _no_sums(self, query: Tensor, value: Tensor) -> Sums:
-        """Return the sums over no positions: zeros."""
-        batch, heads, _, size = query.shape
-        shape = (batch, heads, size)
-        return Sums(query.new_zeros(*shape, value.size(-1)), query.new_zeros(shape))
 
     def remember(self, memory: Tensor, allowed: Tensor | None) -> Sums:
         key, value = self.keys_and_values(memory)

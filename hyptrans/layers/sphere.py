@@ -131,13 +131,12 @@ class SphereAttention(Attention):
         causal: bool = False,
     ) -> None:
         super().__init__(width, heads, causal=causal)
-
-        def projection(in_width: int, projections: int) -> SphereLinear:
-            return SphereLinear(
-                in_width, width, dropout=attention_dropout, heads=heads, projections=projections
-            )
-
-        self.add_maps(projection, memory_width)
+        self.add_maps(
+            lambda in_width, maps: SphereLinear(
+                in_width, width, dropout=attention_dropout, heads=heads, projections=maps
+            ),
+            memory_width,
+        )
         self.tau = nn.Parameter(torch.tensor(width**0.5))
         self.out = SphereLinear(width, width, log_radius=INITIAL_LOG_SCALE, dropout=dropout)
 
