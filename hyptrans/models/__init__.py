@@ -18,10 +18,14 @@ for _module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{_module.name}")
 
 
+_listed = hyptrans.models
+
+
 class _Package(ModuleType):
     """A package that can be called: ``hyptrans.models()`` still works once this is imported."""
 
-    __call__ = staticmethod(hyptrans.models)
+    def __call__(self) -> list[str]:
+        return _listed()
 
 
 sys.modules[__name__].__class__ = _Package
