@@ -46,15 +46,11 @@ class HyperbolicAttention(DotProductAttention):
     has ``width / heads`` space dimensions; polar coordinates take one more number for the radius.
 
     Args:
-        width: numbers of an input or output state.
-        heads: number of heads.
-        memory_width: numbers of a state of the memory; for cross-attention only.
         coordinates: how to read the numbers of the linear maps as points.
         weights: function that turns scores into weights.
         max_radius: greatest distance of a point from the origin.
-        dropout: probability of zeroing a number of the update.
-        attention_dropout: probability of zeroing a weight.
-        causal: no position sees a later one.
+        width, heads, memory_width, dropout, attention_dropout, causal: those of
+            :class:`hyptrans.layers.euclidean.DotProductAttention`.
 
     Raises:
         ValueError: ``width`` is not divisible by ``heads``, an option has no such value, or
