@@ -131,5 +131,6 @@ class LorentzLogits(nn.Module):
 
     def _table(self) -> Tensor:
         c = self.curvature
-        added = at_least_float32(self.bias) + 2 / c
-        return torch.cat([self.table.points(c), added.unsqueeze(-1)], dim=-1)
+        # in this order, which is that of the sum of the gradients of c
+        points, added = self.table.points(c), at_least_float32(self.bias) + 2 / c
+        return torch.cat([points, added.unsqueeze(-1)], dim=-1)
