@@ -36,8 +36,7 @@ def polar_points(numbers: Tensor, max_radius: float) -> Tensor:
     Directions shorter than 1e-3 give smaller radii, because 1e-6 is added to the length.
     Source: HAN sec. 4.1, pseudo-polar coordinates.
     """
-    found: Tensor = with_gradient(_PolarPoints, at_least_float32(numbers), max_radius)
-    return found
+    return with_gradient(_PolarPoints, at_least_float32(numbers), max_radius)
 
 
 class _PolarPoints(torch.autograd.Function):
@@ -132,8 +131,7 @@ def distances(query: Tensor, key: Tensor) -> Tensor:
     distances below the square root of twice that error: 0.04 at radius 5 in float32.
     """
     signs = lorentz.time_signs(query, -1.0)
-    found: Tensor = with_gradient(Arcosh, matrix_product(query * signs, key.transpose(-2, -1)))
-    return found
+    return with_gradient(Arcosh, matrix_product(query * signs, key.transpose(-2, -1)))
 
 
 def midpoint(weights: Tensor, value: Tensor) -> Tensor:

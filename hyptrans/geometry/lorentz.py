@@ -86,8 +86,7 @@ def lift(space: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """
     space, inverse_c = at_least_float32(space), 1 / c
     if _has_own_gradient(space, inverse_c):
-        lifted: Tensor = _Lift.apply(space, inverse_c)
-        return lifted
+        return _Lift.apply(space, inverse_c)
     squared = torch.linalg.vector_norm(space, dim=-1, keepdim=True).square()
     return torch.cat([(squared + inverse_c).sqrt(), space], dim=-1)
 

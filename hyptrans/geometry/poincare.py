@@ -186,7 +186,6 @@ def squared_arcosh(product: Tensor) -> Tensor:
     Shapes: any, elementwise. Range: products of -1 and below; those above count as -1.
     Gradient: finite also at distance zero, where it is -2.
     """
-    squared: Tensor
     squared, _ = with_gradient(_SquaredArcosh, product)
     return squared
 
@@ -228,8 +227,7 @@ def _gap(squared: Tensor, c: float) -> Tensor:
 
 
 def _square(x: Tensor) -> Tensor:
-    squared: Tensor = with_gradient(_Square, x)
-    return squared
+    return with_gradient(_Square, x)
 
 
 def _length(squared: Tensor) -> Tensor:

@@ -99,8 +99,7 @@ def matrix_product(x: Tensor, y: Tensor) -> Tensor:
     if torch.is_grad_enabled() and _gradients_are_short(x.device.type):
         if y.dim() == 2 and x.dim() > 2:  # flat, because gradients then need no sum over batches
             return matrix_product(x.flatten(0, -2), y).unflatten(0, x.shape[:-1])
-        made: Tensor = _Product.apply(x, y)
-        return made
+        return _Product.apply(x, y)
     with full_precision(x):
         return x @ y
 

@@ -1,6 +1,5 @@
 """The space that a model's states lie in, and their conversion to vectors and Lorentz points."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -9,6 +8,7 @@ import torch
 from torch import Tensor
 
 from hyptrans.geometry import lorentz, poincare
+from hyptrans.geometry.checks import check_choice, check_curvature
 from hyptrans.geometry.precision import at_least_float32
 
 Kind = Literal["euclidean", "lorentz", "poincare"]
@@ -27,10 +27,8 @@ class Space:
     c: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ValueError(f"a space is {', '.join(KINDS)}, got {self.kind!r}")
-        if not 0 < self.c < math.inf:
-            raise ValueError(f"c must be above 0 and finite (the curvature is -c), got {self.c}")
+        check_choice("the kind of a space", self.kind, KINDS)
+        check_curvature(self.c)
 
     def vector_width(self, width: int) -> int:
         """Return the width of :func:`vectors` for points of ``width`` coordinates."""

@@ -48,8 +48,6 @@ from torch import Tensor
 from hyptrans.kernels.cpu import intrinsic
 from hyptrans.support.errors import UserError
 
-Backend = Literal["eager", "numba", "triton"]
-
 VARIABLE = "HYPTRANS_KERNELS"
 CHOICES = ("auto", "eager", "numba", "triton")
 CHOSEN = os.environ.get(VARIABLE) or "auto"
@@ -69,7 +67,7 @@ Kernel = Callable[[int, Any], None]
 """A function that computes one block of a job and leaves other blocks alone."""
 
 
-def backend(x: Tensor, *, triton: bool = False) -> Backend:
+def backend(x: Tensor, *, triton: bool = False) -> Literal["eager", "numba", "triton"]:
     """Return the backend that computes an operator of ``x``.
 
     It is ``eager``, the formula, for empty or 0-dimensional tensors, for dtypes or devices without
@@ -135,9 +133,14 @@ def no_second_derivative() -> RuntimeError:
     )
 
 
+def rows_of(x: Tensor) -> int:
+    """Return the number of rows of a tensor ``[..., d]``."""
+    return x.numel() // x.size(-1)
+
+
 def blocks_of(x: Tensor) -> int:
     """Return the number of blocks in the rows of a tensor ``[..., d]``."""
-    return -(-(x.numel() // x.size(-1)) // BLOCK)
+    return -(-rows_of(x) // BLOCK)
 
 
 def run(
@@ -171,8 +174,7 @@ def run(
     first = matrices[0]
     assert first is not None, "a job has work"
     dtype, work = first.dtype, first.numel()
-    if blocks is None:
-        blocks = blocks_of(first)
+    blocks = blocks_of(first) if blocks is None else blocks
     number, packer, memory = _FLOATS[dtype]
     fields = [_compiled(kernel, number), 0, blocks]
     for matrix in matrices:
@@ -198,11 +200,8 @@ def run(
         team(_driver(), ctypes.addressof(job), members, 0)
 
 
-_WHOLE = f"{3 + 3 * MATRICES + INTEGERS}q{SCALARS}"
-
-
 def _packed(number: Any, letter: str) -> tuple[Any, struct.Struct, Any]:
-    packer = struct.Struct(_WHOLE + letter)
+    packer = struct.Struct(f"{3 + 3 * MATRICES + INTEGERS}q{SCALARS}{letter}")
     return number, packer, ctypes.c_char * packer.size
 
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from hyptrans.geometry.lorentz import CurvatureLike
-from hyptrans.kernels.backend import no_second_derivative
+from hyptrans.kernels.backend import no_second_derivative, rows_of
 
 if TYPE_CHECKING:
     import triton.language as tl  # type: ignore
@@ -95,13 +95,13 @@ def launch(kernel: Any, grid: tuple[int, ...], like: Tensor, *args: Any, **optio
         kernel[grid](*args, **options)
 
 
-def launch_rows(kernel: Any, count: int, like: Tensor, *args: Any, **options: Any) -> None:
-    """Run a kernel on ``count`` rows as long as those of ``like``."""
+def launch_rows(kernel: Any, like: Tensor, *args: Any, **options: Any) -> None:
+    """Run a kernel on the rows of a tensor ``[..., d]``; their number follows ``args``."""
     width, height = tile(like.size(-1))
     # with eight warps a row of 8192 takes 32 registers per thread for each tensor
     warps = 4 if width <= 2 * TILE else 8 if width <= 4 * TILE else 16
     sizes = {"D": like.size(-1), "WIDTH": width, "ROWS": height, "num_warps": warps}
-    launch(kernel, (-(-count // height),), like, *args, **options, **sizes)
+    launch(kernel, (programs(like),), like, *args, rows_of(like), **options, **sizes)
 
 
 def tile(columns: int) -> tuple[int, int]:
@@ -110,9 +110,9 @@ def tile(columns: int) -> tuple[int, int]:
     return width, max(1, TILE // width)
 
 
-def programs(count: int, columns: int) -> int:
+def programs(like: Tensor) -> int:
     """Return how many programs :func:`launch_rows` starts."""
-    return -(-count // tile(columns)[1])
+    return -(-rows_of(like) // tile(like.size(-1))[1])
 
 
 def curvature(c: CurvatureLike, like: Tensor) -> Tensor:

@@ -31,9 +31,7 @@ def relu_dropout(x: Tensor, p: float, *, relu: bool = False, training: bool = Tr
         return F.relu(x) if relu else x
     if p == 1 or backend(x) == "eager":
         return F.dropout(F.relu(x) if relu else x, p)
-    options = (*threshold_and_scale(p), relu, drawn_seed())
-    made: Tensor = applied(_Dropout, x, options)
-    return made
+    return applied(_Dropout, x, (*threshold_and_scale(p), relu, drawn_seed()))
 
 
 def drawn_seed() -> int:
@@ -115,15 +113,14 @@ def _mix(number: int) -> np.uint32:
     return np.uint32(h ^ (h >> np.uint32(16)))
 
 
-Options = tuple[int, float, bool, int]
-"""Dropout's threshold and scale, whether ReLU comes first, and the seed."""
-
-
 class _Dropout(torch.autograd.Function):
-    """Kernels of :func:`relu_dropout`; a seed stands for the mask."""
+    """Kernels of :func:`relu_dropout`; a seed stands for the mask.
+
+    Its options are dropout's threshold and scale, whether ReLU comes first, and the seed.
+    """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, options: Options) -> Tensor:
+    def forward(ctx: Any, x: Tensor, options: tuple[int, float, bool, int]) -> Tensor:
         x, ctx.options = x.contiguous(), options
         out, (threshold, scale, relu, seed) = torch.empty_like(x), options
         run(dropout, (x, out), (scale,), (seed, threshold, relu))

@@ -1,7 +1,21 @@
-"""Features of Hypformer's linear attention, and its decoding step in one pass on the CPU."""
+"""Linear attention with focused features: one formula in four forms.
+
+    Z_i = phi(q_i) (sum_j phi(k_j)^T v_j) / (phi(q_i) . sum_j phi(k_j))
+
+``j`` runs over all positions, or over those up to ``i`` (causal); ``phi`` are the positive
+:func:`features`. :func:`quadratic` computes the formula as written, in O(T^2); :func:`summarize`
+with :func:`from_sums`, and :func:`causal` for training, take O(T) time and memory. These take
+``phi(.)``, and a key whose features are zero takes no part; this leaves padding out. Shapes: query
+and key ``[B, H, T, d]``, value ``[B, H, T, e]`` -> ``[B, H, T, e]``. :func:`step` decodes one
+position from sums of a constant size, on the CPU in one pass.
+
+Source: Hypformer eq. 16 and 19 (space coordinates only; the values stay raw, as in its code).
+"""
+
+from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,6 +33,9 @@ DENOMINATOR_FLOOR = 1e-30
 instead of 0/0. Sums of keys come near it only if powers of features underflow."""
 KERNEL_POWER = 2.0
 """The only power of features that the kernel computes."""
+CHUNK = 64
+"""Positions whose mutual weights are computed at once, about as many as a head has coordinates:
+weights ``[T, CHUNK]`` and sums ``[T / CHUNK, d, e]`` take no more memory than the queries."""
 
 
 def features(numbers: Tensor, factors: Tensor, power: float) -> Tensor:
@@ -32,8 +49,7 @@ def features(numbers: Tensor, factors: Tensor, power: float) -> Tensor:
     Source: Hypformer eq. 19; ``scale`` has one number per channel, as a single one would cancel.
     """
     u = (F.relu(at_least_float32(numbers)) + FEATURE_EPSILON) * factors
-    found: Tensor = with_gradient(_Sharpened, u, power)
-    return found
+    return with_gradient(_Sharpened, u, power)
 
 
 class _Sharpened(torch.autograd.Function):
@@ -73,6 +89,89 @@ def ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
     """Return ``numerator / denominator``, or about zero where no key was seen."""
     # divide by 1 there, not by the floor, whose inverse would blow up the gradient
     return numerator / denominator.masked_fill(denominator < DENOMINATOR_FLOOR, 1.0)
+
+
+class Sums(NamedTuple):
+    """Sums over the keys and values that linear attention has seen."""
+
+    key_value: Tensor
+    """``[B, H, d, e]``: sum of ``phi(k_j)^T v_j``."""
+    key: Tensor
+    """``[B, H, d]``: sum of ``phi(k_j)``."""
+
+    @property
+    def rows(self) -> int:
+        """Return the number of hypotheses or sentences."""
+        return self.key.size(0)
+
+    def reorder(self, order: Tensor) -> Sums:
+        """Return sums whose row ``i`` is row ``order[i]`` of these."""
+        return Sums(*(t.index_select(0, order) for t in self))
+
+
+def quadratic(query: Tensor, key: Tensor, value: Tensor, *, causal: bool = False) -> Tensor:
+    """Compute the formula with all weights ``[T, T]`` written out, as reference for other forms.
+
+    Source: Hypformer eq. 16.
+    """
+    products = _products(query, key, causal=causal)
+    return ratio(products @ value, products.sum(-1, keepdim=True))
+
+
+def weights(query: Tensor, key: Tensor, *, causal: bool = False) -> Tensor:
+    """Return the weights of queries on keys, ``[B, H, T, S]``; over the keys they sum to 1."""
+    products = _products(query, key, causal=causal)
+    return ratio(products, products.sum(-1, keepdim=True))
+
+
+def _products(query: Tensor, key: Tensor, *, causal: bool) -> Tensor:
+    products = query @ key.transpose(-1, -2)
+    return products.tril() if causal else products
+
+
+def no_sums(key: Tensor, value: Tensor) -> Sums:
+    """Return the sums over no positions: zeros."""
+    shape = *key.shape[:2], key.size(-1)
+    return Sums(key.new_zeros(*shape, value.size(-1)), key.new_zeros(shape))
+
+
+def summarize(key: Tensor, value: Tensor) -> Sums:
+    """Return the sums over all positions."""
+    return Sums(key.transpose(-1, -2) @ value, key.sum(-2))
+
+
+def from_sums(query: Tensor, sums: Sums) -> Tensor:
+    """Return the outputs of queries that attend to the summed positions."""
+    return ratio(query @ sums.key_value, query @ sums.key.unsqueeze(-1))
+
+
+def causal(query: Tensor, key: Tensor, value: Tensor, *, chunk: int = CHUNK) -> tuple[Tensor, Sums]:
+    """Compute the causal outputs of all positions at once, and the sums over all positions.
+
+    It uses weights within a chunk and running sums between chunks.
+    """
+    length = query.size(-2)
+    chunk = min(chunk, length)
+    query, key, value = (_chunks(t, chunk) for t in (query, key, value))  # [B, H, N, C, .]
+    own = summarize(key, value)  # [B, H, N, d, e] and [B, H, N, d]
+    # sums before each chunk; subtracting from inclusive sums would lose digits to cancellation
+    before = Sums(
+        *(torch.cat([torch.zeros_like(t[:, :, :1]), t[:, :, :-1]], dim=2).cumsum(2) for t in own)
+    )
+    near = _products(query, key, causal=True)
+    numerator = near @ value + query @ before.key_value
+    denominator = near.sum(-1, keepdim=True) + query @ before.key.unsqueeze(-1)
+    out = ratio(numerator, denominator).flatten(2, 3)[:, :, :length]
+    after = Sums(*(b[:, :, -1] + t[:, :, -1] for b, t in zip(before, own, strict=True)))
+    return out, after
+
+
+def _chunks(x: Tensor, chunk: int) -> Tensor:
+    """Cut ``[B, H, T, d]`` into ``[B, H, N, chunk, d]``, padded with zeros at the end."""
+    missing = -x.size(2) % chunk
+    if missing:
+        x = F.pad(x, (0, 0, 0, missing))
+    return x.unflatten(2, (-1, chunk))
 
 
 def step(

@@ -52,8 +52,7 @@ def from_linear(
         return lorentz.from_linear(z.flatten(-3) + residual, log_scale, c=c).view(z.shape)
     if residual is not None:
         residual = residual.expand(*z.shape[:-3], z.size(-1))
-    made: Tensor = applied(_FromLinear, z, log_scale, residual, (c, residual_time, chosen))
-    return made
+    return applied(_FromLinear, z, log_scale, residual, (c, residual_time, chosen))
 
 
 def _without_time(residual: Tensor) -> Tensor:
@@ -229,8 +228,7 @@ def normalize(v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     # kernels take one curvature for all rows
     if chosen == "eager" or (isinstance(c, Tensor) and c.numel() > 1):
         return lorentz.normalize(v, c=c)
-    made: Tensor = applied(_Normalize, v, c, chosen)
-    return made
+    return applied(_Normalize, v, c, chosen)
 
 
 class _Normalize(torch.autograd.Function):

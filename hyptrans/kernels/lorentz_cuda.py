@@ -108,10 +108,8 @@ def from_linear(
     z: Tensor, residual: Tensor | None, log_scale: Tensor, out: Tensor, scalars: tuple[float, ...]
 ) -> None:
     """Launch :func:`linear_forward`."""
-    on_device = cuda.device_constants(scalars[:3], z)
-    count = z.numel() // z.size(-1)
-    args = (z, residual, on_device, log_scale, out, count)
-    cuda.launch_rows(linear_forward, count, z, *args, **_sizes(z, scalars))
+    args = (z, residual, cuda.device_constants(scalars[:3], z), log_scale, out)
+    cuda.launch_rows(linear_forward, z, *args, **_sizes(z, scalars))
 
 
 def from_linear_gradient(
@@ -123,11 +121,9 @@ def from_linear_gradient(
     scalars: tuple[float, ...],
 ) -> Tensor:
     """Launch :func:`linear_backward`; return the gradients of the log scales, ``[N, P]``."""
-    on_device = cuda.device_constants(scalars[:3], z)
-    count = z.numel() // z.size(-1)
-    by_scale = z.new_empty(z.shape[:-1])
-    args = (grad, z, residual, on_device, log_scale, grad_z, by_scale, count)
-    cuda.launch_rows(linear_backward, count, z, *args, **_sizes(z, scalars))
+    on_device, by_scale = cuda.device_constants(scalars[:3], z), z.new_empty(z.shape[:-1])
+    args = (grad, z, residual, on_device, log_scale, grad_z, by_scale)
+    cuda.launch_rows(linear_backward, z, *args, **_sizes(z, scalars))
     return by_scale.sum(-1).view(-1, log_scale.numel())
 
 
@@ -210,15 +206,13 @@ def normalize_backward(
 
 def normalize(v: Tensor, c: CurvatureLike, out: Tensor) -> None:
     """Launch :func:`normalize_forward`."""
-    count, least = v.numel() // v.size(-1), torch.finfo(v.dtype).eps
-    args = (v, cuda.curvature(c, v), out, count)
-    cuda.launch_rows(normalize_forward, count, v, *args, LEAST=least)
+    args = (v, cuda.curvature(c, v), out)
+    cuda.launch_rows(normalize_forward, v, *args, LEAST=torch.finfo(v.dtype).eps)
 
 
 def normalize_gradient(grad: Tensor, v: Tensor, c: CurvatureLike, grad_v: Tensor) -> Tensor:
     """Launch :func:`normalize_backward`; return parts whose sum is the gradient of c."""
-    count, least = v.numel() // v.size(-1), torch.finfo(v.dtype).eps
-    partial = v.new_empty(cuda.programs(count, v.size(-1)))
-    args = (grad, v, cuda.curvature(c, v), grad_v, partial, count)
-    cuda.launch_rows(normalize_backward, count, v, *args, LEAST=least)
+    partial = v.new_empty(cuda.programs(v))
+    args = (grad, v, cuda.curvature(c, v), grad_v, partial)
+    cuda.launch_rows(normalize_backward, v, *args, LEAST=torch.finfo(v.dtype).eps)
     return partial

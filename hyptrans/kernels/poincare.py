@@ -32,8 +32,7 @@ def add_tangents(u: Tensor, v: Tensor, *, c: float = 1.0, relu: bool = False) ->
     if not repeated or u.dtype != v.dtype or backend(u) == "eager":
         total = poincare.add_tangents(u, v, c=c)
         return F.relu(total) if relu else total
-    made: Tensor = applied(_AddTangents, u, v, (c, relu))
-    return made
+    return applied(_AddTangents, u, v, (c, relu))
 
 
 class _AddTangents(torch.autograd.Function):

@@ -64,8 +64,7 @@ def norm_residual(
         total = poincare.add_tangents(poincare.log_origin(x, c=c), update * beta, c=c)
         return poincare.exp_origin(plain_norm(total, gain, shift, epsilon), c=c)
     seed = drawn_seed() if dropout else 0
-    made: Tensor = applied(_NormResidual, x, z, *others, (c, epsilon, dropout, seed))
-    return made
+    return applied(_NormResidual, x, z, *others, (c, epsilon, dropout, seed))
 
 
 def plain_norm(u: Tensor, gain: Tensor, shift: Tensor, epsilon: float) -> Tensor:

@@ -31,8 +31,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return F.linear(x, weight, bias)
     if not torch.is_grad_enabled():
         return _onednn(x, weight, bias)
-    out: Tensor = _Linear.apply(x, weight, bias)
-    return out
+    return _Linear.apply(x, weight, bias)
 
 
 def exact_linear(x: Tensor, weight: Tensor) -> Tensor:
@@ -98,8 +97,7 @@ class _Linear(torch.autograd.Function):
 
 
 def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    out: Tensor = torch.ops.mkldnn._linear_pointwise(x, _dense(weight), bias, "none", [], "")
-    return out
+    return torch.ops.mkldnn._linear_pointwise(x, _dense(weight), bias, "none", [], "")
 
 
 def _dense(matrix: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from hyptrans.geometry.precision import full_precision, matrix_product
 from hyptrans.layers.positions import rotate
@@ -150,11 +151,10 @@ class Attention(nn.Module, ABC):
 
         ``padding`` ``[B, S]`` covers all positions, the earlier ones included.
         """
-        allowed = None if padding is None else _allowed(padding)
         earlier = state.kept
         state.kept = Memory(key, value) if earlier is None else earlier.extended(key, value)
         is_causal = self.causal and query.size(2) > 1
-        return self.mix(query, *state.kept, allowed=allowed, is_causal=is_causal)
+        return self.mix(query, *state.kept, allowed=_allowed(padding), is_causal=is_causal)
 
     def remember(self, memory: Tensor, allowed: Tensor | None) -> Any:
         """Return what to keep of a memory while decoding a batch; ``allowed`` ``[B, 1, 1, S]``."""
@@ -179,45 +179,40 @@ class Attention(nn.Module, ABC):
         Raises:
             ValueError: ``x`` has several positions and ``state`` already holds earlier ones.
         """
-        allowed = None if padding is None else _allowed(padding)
         if memory is not None:
-            return self.merge(self._look_at(memory, x, allowed, state), x)
+            return self.merge(self._look_at(memory, x, _allowed(padding), state or State()), x)
+        if state is None:
+            is_causal = self.causal and x.size(1) > 1
+            mixed = self.mix(*self.project(x), allowed=_allowed(padding), is_causal=is_causal)
+            return self.merge(mixed, x)
         positions = None
-        if self.rotary and state is not None and state.kept is not None:
-            positions = torch.full((1,), state.kept.key.size(2), device=x.device)
-        query, key, value = self.project(x, positions)
-        if state is not None:
-            if state.kept is not None and x.size(1) > 1:
+        if state.kept is not None:
+            if x.size(1) > 1:
                 raise ValueError(
                     f"decoding with earlier positions takes one position at a time, got {x.size(1)}"
                 )
-            return self.merge(self.mix_next(query, key, value, state, padding), x)
-        is_causal = self.causal and x.size(1) > 1
-        return self.merge(self.mix(query, key, value, allowed=allowed, is_causal=is_causal), x)
+            if self.rotary:
+                positions = torch.full((1,), state.kept.key.size(2), device=x.device)
+        return self.merge(self.mix_next(*self.project(x, positions), state, padding), x)
 
     def look(
         self, x: Tensor, memory: Tensor | None = None, *, padding: Tensor | None = None
     ) -> Tensor:
         """Return the weights of each head, ``[B, H, T, S]``; each position's weights sum to 1."""
-        allowed = None if padding is None else _allowed(padding)
         if memory is None:
             query, key, _ = self.project(x)
         else:
             query, (key, _) = self.query(x), self.keys_and_values(memory)
+        is_causal = self.causal and memory is None
         with full_precision(query):
-            return self.weights(query, key, allowed, is_causal=self.causal and memory is None)
+            return self.weights(query, key, _allowed(padding), is_causal=is_causal)
 
-    def _look_at(
-        self, memory: Tensor, x: Tensor, allowed: Tensor | None, state: State | None
-    ) -> Tensor:
+    def _look_at(self, memory: Tensor, x: Tensor, allowed: Tensor | None, state: State) -> Tensor:
         """Attend to a memory; ``state`` keeps the memory's keys and values from the first call."""
         query = self.query(x)
-        kept = None if state is None else state.kept
-        if kept is None:
-            kept = self.remember(memory, allowed)
-        if state is not None:
-            state.kept = kept
-        mixed = self.recall(fold_beams(query, kept.rows), kept, allowed)
+        if state.kept is None:
+            state.kept = self.remember(memory, allowed)
+        mixed = self.recall(fold_beams(query, state.kept.rows), state.kept, allowed)
         return unfold_beams(mixed, x.size(0))
 
 
@@ -260,22 +255,34 @@ def causal_mask(length: int, allowed: Tensor | None, device: torch.device) -> Te
     return (allowed & past) | torch.eye(length, dtype=torch.bool, device=device)
 
 
-def one_mask(key: Tensor, allowed: Tensor | None, is_causal: bool) -> tuple[Tensor | None, bool]:
-    """Return ``attn_mask`` and ``is_causal`` for torch's fused attention, which takes only one.
+def fused_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    allowed: Tensor | None,
+    is_causal: bool,
+    scale: float | None = None,
+) -> Tensor:
+    """Return the mean of the values by torch's fused attention; shapes as in :meth:`Attention.mix`.
 
-    Shapes: key ``[B, H, T, d]``, allowed ``[B, 1, 1, T]``.
+    The weights are the softmax of ``scale`` times dot products, by default ``1 / sqrt(d)``.
     """
-    if is_causal and allowed is not None:
-        return causal_mask(key.size(2), allowed, key.device), False
-    return allowed, is_causal
+    if is_causal and allowed is not None:  # torch takes only one of the two
+        allowed, is_causal = causal_mask(key.size(2), allowed, key.device), False
+    return F.scaled_dot_product_attention(
+        query, key, value, attn_mask=allowed, is_causal=is_causal, scale=scale
+    )
 
 
-def _allowed(padding: Tensor) -> Tensor:
+def _allowed(padding: Tensor | None) -> Tensor | None:
     """Return the mask of keys that queries may attend to: ``[B, S]`` -> ``[B, 1, 1, S]``.
 
     A row that is all padding allows all keys: without a key the weights would be NaN, and so would
     the gradients of all parameters.
     """
+    if padding is None:
+        return None
     allowed = ~padding[:, None, None, :]
     return allowed | ~allowed.any(-1, keepdim=True)
 

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
+from hyptrans.geometry.checks import check_curvature
 from hyptrans.geometry.precision import at_least_float32
-from hyptrans.layers.checks import check_curvature
 from hyptrans.layers.euclidean import inverse_softplus
 
 LEAST_CURVATURE = 1e-12

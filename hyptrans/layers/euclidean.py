@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Mapping
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +9,7 @@ from torch.nn import functional as F
 
 from hyptrans.kernels import products
 from hyptrans.kernels.dropout import relu_dropout
-from hyptrans.layers.attention import Attention, Map, State, heads_of, one_mask
+from hyptrans.layers.attention import Attention, Map, State, fused_attention, heads_of
 from hyptrans.layers.positions import register_sinusoids
 
 QUERY_KEY_VALUE_GAIN = 2**-0.5
@@ -149,6 +148,7 @@ class DotProductAttention(Attention):
         width: numbers of an input or output state.
         heads: number of heads.
         memory_width: numbers of a state of the memory; for cross-attention only.
+        map_width: numbers that a map returns, for all heads together; None for ``width``.
         norm_first: see :class:`ResidualNorm`.
         dropout: probability of zeroing a number of the update.
         attention_dropout: probability of zeroing a weight.
@@ -164,6 +164,7 @@ class DotProductAttention(Attention):
         heads: int,
         *,
         memory_width: int | None = None,
+        map_width: int | None = None,
         norm_first: bool = False,
         dropout: float = 0.0,
         attention_dropout: float = 0.0,
@@ -172,17 +173,18 @@ class DotProductAttention(Attention):
         super().__init__(width, heads, causal=causal)
         self.attention_dropout = attention_dropout
         gain = QUERY_KEY_VALUE_GAIN if memory_width in (None, width) else 1.0
-        self.add_maps(partial(self._projection, gain=gain), memory_width)
+
+        def projection(in_width: int, projections: int) -> Linear:
+            linear = Linear(in_width, projections * (map_width or width))
+            for weight in linear.weight.chunk(projections):
+                nn.init.xavier_uniform_(weight, gain=gain)
+            return linear
+
+        self.add_maps(projection, memory_width)
         self.out = Linear(width, width)
         nn.init.xavier_uniform_(self.out.weight)
         nn.init.zeros_(self.out.bias)
         self.residual = ResidualNorm(width, dropout=dropout, norm_first=norm_first)
-
-    def _projection(self, in_width: int, projections: int, *, gain: float) -> Linear:
-        linear = Linear(in_width, projections * self.width)
-        for weight in linear.weight.chunk(projections):
-            nn.init.xavier_uniform_(weight, gain=gain)
-        return linear
 
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
         x = x if name == "kv" else self.residual.enter(x)
@@ -194,10 +196,7 @@ class DotProductAttention(Attention):
         if self.training and self.attention_dropout:
             weights = self.weights(query, key, allowed, is_causal=is_causal)
             return relu_dropout(weights, self.attention_dropout).to(value.dtype) @ value
-        allowed, is_causal = one_mask(key, allowed, is_causal)
-        return F.scaled_dot_product_attention(
-            query, key, value, attn_mask=allowed, is_causal=is_causal
-        )
+        return fused_attention(query, key, value, allowed=allowed, is_causal=is_causal)
 
     def weights(
         self, query: Tensor, key: Tensor, allowed: Tensor | None, *, is_causal: bool

@@ -5,7 +5,6 @@ weights come from the distances between queries and keys. The layer computes the
 of the values in Klein coordinates, where it is an ordinary vector for the rest of the Transformer.
 """
 
-from functools import partial
 from typing import Literal, get_args
 
 import torch
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hyptrans.geometry import klein
+from hyptrans.geometry.checks import check_choice
 from hyptrans.geometry.precision import (
     DEFAULT_MAX_RADIUS,
     LARGEST_MAX_RADIUS,
@@ -20,10 +20,9 @@ from hyptrans.geometry.precision import (
     full_precision,
 )
 from hyptrans.kernels.dropout import relu_dropout
-from hyptrans.layers.attention import Attention, Map, masked_softmax, split_heads
-from hyptrans.layers.checks import check_choice
+from hyptrans.layers.attention import Map, masked_softmax, split_heads
 from hyptrans.layers.curvature import derived
-from hyptrans.layers.euclidean import QUERY_KEY_VALUE_GAIN, Linear, ResidualNorm, inverse_softplus
+from hyptrans.layers.euclidean import DotProductAttention, inverse_softplus
 
 Coordinates = Literal["polar", "cartesian"]
 COORDINATES: tuple[Coordinates, ...] = get_args(Coordinates)
@@ -35,7 +34,7 @@ def _beta(raw: Tensor) -> Tensor:
     return F.softplus(at_least_float32(raw))[:, None, None]
 
 
-class HyperbolicAttention(Attention):
+class HyperbolicAttention(DotProductAttention):
     """Attention with hyperbolic distances and midpoints, then residual and layer norm.
 
     Weights are ``softmax_j(-beta d(q, k_j))`` or ``sigmoid(-beta d(q, k_j) - c)``; ``beta > 0`` and
@@ -47,15 +46,11 @@ class HyperbolicAttention(Attention):
     has ``width / heads`` space dimensions; polar coordinates take one more number for the radius.
 
     Args:
-        width: numbers of an input or output state.
-        heads: number of heads.
-        memory_width: numbers of a state of the memory; for cross-attention only.
         coordinates: how to read the numbers of the linear maps as points.
         weights: function that turns scores into weights.
         max_radius: greatest distance of a point from the origin.
-        dropout: probability of zeroing a number of the update.
-        attention_dropout: probability of zeroing a weight.
-        causal: no position sees a later one.
+        width, heads, memory_width, dropout, attention_dropout, causal: those of
+            :class:`hyptrans.layers.euclidean.DotProductAttention`.
 
     Raises:
         ValueError: ``width`` is not divisible by ``heads``, an option has no such value, or
@@ -75,7 +70,6 @@ class HyperbolicAttention(Attention):
         attention_dropout: float = 0.0,
         causal: bool = False,
     ) -> None:
-        super().__init__(width, heads, causal=causal)
         check_choice("coordinates", coordinates, COORDINATES)
         check_choice("weights", weights, WEIGHTS)
         if not 0 < max_radius <= LARGEST_MAX_RADIUS:
@@ -83,23 +77,18 @@ class HyperbolicAttention(Attention):
                 f"max_radius must be above 0 and at most {LARGEST_MAX_RADIUS}, as squares of "
                 f"products of points farther out overflow in float32, got {max_radius}"
             )
+        super().__init__(
+            width,
+            heads,
+            memory_width=memory_width,
+            map_width=width + heads if coordinates == "polar" else width,
+            dropout=dropout,
+            attention_dropout=attention_dropout,
+            causal=causal,
+        )
         self.coordinates, self.max_radius = coordinates, max_radius
-        self.attention_dropout = attention_dropout
-        gain = QUERY_KEY_VALUE_GAIN if memory_width in (None, width) else 1.0
-        self.add_maps(partial(self._projection, gain=gain), memory_width)
         self.raw_beta = nn.Parameter(torch.full((heads,), inverse_softplus(1.0)))
         self.c = nn.Parameter(torch.zeros(heads)) if weights == "sigmoid" else None
-        self.out = Linear(width, width)
-        nn.init.xavier_uniform_(self.out.weight)
-        nn.init.zeros_(self.out.bias)
-        self.residual = ResidualNorm(width, dropout=dropout)
-
-    def _projection(self, in_width: int, projections: int, *, gain: float) -> Linear:
-        out_width = self.width + self.heads * (self.coordinates == "polar")
-        linear = Linear(in_width, projections * out_width)
-        for weight in linear.weight.chunk(projections):
-            nn.init.xavier_uniform_(weight, gain=gain)
-        return linear
 
     @property
     def beta(self) -> Tensor:
@@ -132,5 +121,4 @@ class HyperbolicAttention(Attention):
         return masked_softmax(scores, factor, allowed=allowed, is_causal=is_causal)
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
-        joined = heads.transpose(1, 2).flatten(2)
-        return self.residual(x, self.out(joined.to(self.out.weight.dtype)))
+        return super().merge(heads.to(self.out.weight.dtype), x)

@@ -19,13 +19,13 @@ import torch
 from torch import Tensor, nn
 
 from hyptrans.geometry import poincare
+from hyptrans.geometry.checks import check_curvature
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels import products
 from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.poincare import add_tangents
 from hyptrans.kernels.poincare_residual import norm_residual
 from hyptrans.layers.attention import State
-from hyptrans.layers.checks import check_curvature
 from hyptrans.layers.lorentz import LorentzEmbedding, LorentzLogits
 from hyptrans.layers.positions import position_vectors
 

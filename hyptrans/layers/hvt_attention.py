@@ -7,10 +7,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hyptrans.geometry import poincare
+from hyptrans.geometry.checks import check_choice
 from hyptrans.geometry.precision import at_least_float32, full_precision, matrix_product
 from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.layers.attention import Attention, Map, masked_softmax, split_heads
-from hyptrans.layers.checks import check_choice
 from hyptrans.layers.curvature import derived
 from hyptrans.layers.euclidean import inverse_softplus
 from hyptrans.layers.hvt import MobiusLinear, ScaledResidual

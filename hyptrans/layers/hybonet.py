@@ -22,15 +22,14 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
+from hyptrans.geometry.checks import check_choice, check_curvature
 from hyptrans.geometry.precision import at_least_float32, full_precision
 from hyptrans.kernels import products
 from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.lorentz import from_linear, normalize
-from hyptrans.layers.attention import Attention, Map, heads_of, one_mask
-from hyptrans.layers.checks import check_choice, check_curvature
+from hyptrans.layers.attention import Attention, Map, fused_attention, heads_of
 from hyptrans.layers.positions import position_vectors
 
 Residual = Literal["full", "space", "logit", "sphere", "centroid"]
@@ -102,10 +101,8 @@ class LorentzLinear(nn.Module):
     :func:`hyptrans.geometry.lorentz.from_linear` turns ``z = W dropout(h(x)) + b`` into a point;
     ``s`` is its scale of times. :class:`LorentzResidual` adds a residual.
 
-    Multi-head attention needs several points at a time. The input is ``merged_heads`` points side
-    by side. ``split_heads`` is the number of points of equal width to cut the output into, and
-    ``projections`` the number of maps (queries, keys, values) in one matrix product; each map has
-    its own scale ``s``, shared by its heads.
+    In multi-head attention each of the ``projections`` (queries, keys, values) has its own scale
+    ``s``, shared by its heads.
 
     Shapes: ``[..., in_width]`` -> ``[..., out_width]``, time included in both; with ``split_heads``
     -> ``[..., projections, split_heads, out_width / split_heads]``.
@@ -118,8 +115,8 @@ class LorentzLinear(nn.Module):
         relu: apply ReLU to the input before dropout.
         dropout: probability of zeroing an input number while training.
         residual: form of the :class:`LorentzResidual`.
-        merged_heads: number of points in the input.
-        split_heads: number of points to cut the output into.
+        merged_heads: number of points side by side in the input.
+        split_heads: number of points of equal width to cut the output into.
         projections: number of maps in one product; needs ``split_heads``.
 
     Raises:
@@ -166,12 +163,10 @@ class LorentzLinear(nn.Module):
 
     def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
         x = relu_dropout(x, self.dropout, relu=self.relu, training=self.training)
-        weight = self.weight
-        z = products.linear(x.to(weight.dtype), weight, self.bias)
+        z = products.linear(x.to(self.weight.dtype), self.weight, self.bias)
         z = z.view(*z.shape[:-1], *self.shape)
         if residual is not None:
-            made: Tensor = self.residual(z, residual, self.log_scale)
-            return made
+            return self.residual(z, residual, self.log_scale)
         made = from_linear(z, self.log_scale, c=self.c)
         return made.flatten(-3) if self.split_heads is None else made
 
@@ -268,11 +263,8 @@ def mixed_centroids(
 
     Shapes: those of :meth:`hyptrans.layers.attention.Attention.mix`.
     """
-    allowed, is_causal = one_mask(key, allowed, is_causal)
     with full_precision(query):
-        mixed = F.scaled_dot_product_attention(
-            query, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
-        )
+        mixed = fused_attention(query, key, value, allowed=allowed, is_causal=is_causal, scale=1.0)
         # fused attention writes [B, T, H, d]: normalizing in this layout merges heads for free
         return normalize(mixed.transpose(1, 2), c=c).transpose(1, 2)
 
@@ -317,18 +309,12 @@ class LorentzAttention(Attention):
     ) -> None:
         super().__init__(width, heads, causal=causal)
         self.c = c
-
-        def projection(in_width: int, projections: int) -> LorentzLinear:
-            return LorentzLinear(
-                in_width,
-                width,
-                c=c,
-                dropout=attention_dropout,
-                split_heads=heads,
-                projections=projections,
-            )
-
-        self.add_maps(projection, memory_width)
+        self.add_maps(
+            lambda in_width, maps: LorentzLinear(
+                in_width, width, c=c, dropout=attention_dropout, split_heads=heads, projections=maps
+            ),
+            memory_width,
+        )
         self.tau = nn.Parameter(torch.tensor(width**0.5))
         # softmax drops beta, so it has no gradient; it is here to load the reference code's weights
         self.register_buffer("beta", torch.zeros(()))

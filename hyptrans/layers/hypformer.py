@@ -95,8 +95,7 @@ class HypformerEmbedding(LorentzEmbedding):
         num_embeddings: size of the vocabulary.
         width: coordinates of a point, time included.
         curvature: curvature of the output points.
-        padding_idx: see :class:`LorentzEmbedding`.
-        storage: see :class:`LorentzEmbedding`.
+        padding_idx, storage: see :class:`LorentzEmbedding`.
     """
 
     def __init__(

@@ -8,14 +8,13 @@ from torch import Tensor, nn
 from torch.compiler import is_compiling
 
 from hyptrans.geometry.precision import at_least_float32, full_precision
+from hyptrans.kernels import linear_attention
 from hyptrans.kernels.dropout import relu_dropout
-from hyptrans.kernels.linear_attention import channel_factors, features, step
-from hyptrans.layers import hypformer_linear_attention as linear_attention
+from hyptrans.kernels.linear_attention import Sums, channel_factors, features, step
 from hyptrans.layers.attention import Attention, Map, State, heads_of
 from hyptrans.layers.curvature import Curvature, Passage, derived
 from hyptrans.layers.hybonet import lorentz_heads, mixed_centroids
 from hyptrans.layers.hypformer import HTC, CentroidNorm, readjust
-from hyptrans.layers.hypformer_linear_attention import Sums
 
 
 class HypformerAttention(Attention):
@@ -68,11 +67,10 @@ class HypformerAttention(Attention):
             raise ValueError("a memory needs both memory_width and memory_curvature")
         if memory_curvature is not None:
             self.memory_passage = Passage(memory_curvature, curvature)
-
-        def projection(in_width: int, projections: int) -> HTC:
-            return HTC(in_width - 1, joined, gain=gain, projections=projections)
-
-        self.add_maps(projection, memory_width)
+        self.add_maps(
+            lambda in_width, maps: HTC(in_width - 1, joined, gain=gain, projections=maps),
+            memory_width,
+        )
         self.out = HTC(joined, width - 1, gain=gain)
         self.norm = CentroidNorm(width, dropout=dropout)
 
@@ -85,8 +83,7 @@ class HypformerAttention(Attention):
         if self.attention_dropout and self.training:
             dropped = relu_dropout(x[..., 1:], self.attention_dropout)
             x = readjust(dropped, c=passage.before())
-        mapped: Tensor = getattr(self, name)(x, passage())
-        return mapped.unflatten(-1, (len(name), self.heads, -1))
+        return getattr(self, name)(x, passage()).unflatten(-1, (len(name), self.heads, -1))
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         c = self.curvature()
@@ -97,7 +94,7 @@ class HypformerAttention(Attention):
 class LinearAttention(HypformerAttention):
     """Linear attention on space coordinates, in O(T) and with a decoding state of constant size.
 
-    Result: ``Z + psi(V)``, ``Z`` of :mod:`hyptrans.layers.hypformer_linear_attention`, one matrix
+    Result: ``Z + psi(V)``, ``Z`` of :mod:`hyptrans.kernels.linear_attention`, one matrix
     ``psi`` per head. In cross-attention ``psi`` reads the queries, as values are the source's.
 
     Source: Hypformer eq. 15-19.
@@ -138,7 +135,7 @@ class LinearAttention(HypformerAttention):
             elif is_causal:
                 mixed, _ = linear_attention.causal(query, key, value)
             else:
-                mixed = linear_attention.read(query, linear_attention.summarize(key, value))
+                mixed = linear_attention.from_sums(query, linear_attention.summarize(key, value))
             return self._with_own(mixed, value)
 
     def weights(
@@ -156,7 +153,7 @@ class LinearAttention(HypformerAttention):
         allowed = None if padding is None else ~padding[:, None, None, -key.size(2) :]
         with full_precision(query):
             if query.size(2) == 1:
-                sums = self._no_sums(query, value) if state.kept is None else state.kept
+                sums = state.kept or linear_attention.no_sums(query, value)
                 known = sums.key_value, sums.key, self._factors(), self.psi, self.power
                 mixed, *after = step(query, key, value, *known, allowed)
                 state.kept = Sums(*after)
@@ -165,12 +162,6 @@ class LinearAttention(HypformerAttention):
             mixed, state.kept = linear_attention.causal(query, key, value)
             return self._with_own(mixed, value)
 
-    def _no_sums(self, query: Tensor, value: Tensor) -> Sums:
-        """Return the sums over no positions: zeros."""
-        batch, heads, _, size = query.shape
-        shape = (batch, heads, size)
-        return Sums(query.new_zeros(*shape, value.size(-1)), query.new_zeros(shape))
-
     def remember(self, memory: Tensor, allowed: Tensor | None) -> Sums:
         key, value = self.keys_and_values(memory)
         with full_precision(key):
@@ -178,7 +169,7 @@ class LinearAttention(HypformerAttention):
 
     def recall(self, query: Tensor, kept: Sums, allowed: Tensor | None) -> Tensor:
         with full_precision(query):
-            mixed = linear_attention.read(self._features(query), kept)
+            mixed = linear_attention.from_sums(self._features(query), kept)
             return self._with_own(mixed, query)
 
     def _with_own(self, mixed: Tensor, own: Tensor) -> Tensor:

@@ -7,10 +7,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
+from hyptrans.geometry.checks import check_choice, check_curvature
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels import products
 from hyptrans.layers.attention import State
-from hyptrans.layers.checks import check_choice, check_curvature
 
 Storage = Literal["space", "manifold"]
 STORAGES: tuple[Storage, ...] = get_args(Storage)
@@ -89,27 +89,6 @@ class LorentzEmbedding(nn.Module):
         return lorentz.lift(at_least_float32(rows[..., 1:]) * (self.c / c) ** 0.5, c=c)
 
 
-def distance_table(points: Tensor, bias: Tensor, *, c: lorentz.CurvatureLike) -> Tensor:
-    """Return the tokens' factor for :func:`distance_features`: their points and ``b_v + 2/c``.
-
-    Shapes: points ``[V, D]``, bias ``[V]`` -> ``[V, D + 1]``.
-    """
-    return torch.cat([points, (at_least_float32(bias) + 2 / c).unsqueeze(-1)], dim=-1)
-
-
-def distance_features(x: Tensor) -> Tensor:
-    """Return features whose dot products with a :func:`distance_table` are ``-d2(x, e_v) + b_v``.
-
-    That is ``2/c + 2 <x, e_v> + b_v``. The bias is one more coordinate of the table and a 1 here:
-    adding it separately would cost two more passes over the logits.
-
-    Shapes: ``[..., D]`` -> ``[..., D + 1]``. Source: HyboNet's authors' code.
-    """
-    x = at_least_float32(x)
-    time, space = x[..., :1], x[..., 1:]
-    return torch.cat([-2 * time, 2 * space, torch.ones_like(time)], dim=-1)
-
-
 class LorentzLogits(nn.Module):
     """Negative squared Lorentzian distances to the points of a table, plus a bias per token.
 
@@ -135,13 +114,23 @@ class LorentzLogits(nn.Module):
         return products.exact_linear(features, table)
 
     def factors(self, x: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
-        """Return ``[..., K]`` and ``[num_embeddings, K]``; their float32 product is the logits."""
+        """Return ``[..., K]`` and ``[num_embeddings, K]``; their float32 product is the logits.
+
+        These are ``-d2(x, e_v) + b_v = 2/c + 2 <x, e_v> + b_v``. The bias and ``2/c`` are one more
+        coordinate of a token, by a 1 in the features: adding them separately would cost two more
+        passes over the logits.
+        """
+        x = at_least_float32(x)
+        time, space = x[..., :1], x[..., 1:]
+        features = torch.cat([-2 * time, 2 * space, torch.ones_like(time)], dim=-1)
         if state is None:
-            return distance_features(x), self._table()
+            return features, self._table()
         if state.kept is None:
             state.kept = self._table()
-        return distance_features(x), state.kept
+        return features, state.kept
 
     def _table(self) -> Tensor:
         c = self.curvature
-        return distance_table(self.table.points(c), self.bias, c=c)
+        # in this order, which is that of the sum of the gradients of c
+        points, added = self.table.points(c), at_least_float32(self.bias) + 2 / c
+        return torch.cat([points, added.unsqueeze(-1)], dim=-1)

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from hyptrans.geometry.precision import at_least_float32, full_precision
 from hyptrans.kernels import products
 from hyptrans.kernels.dropout import relu_dropout
-from hyptrans.layers.attention import Attention, Map, State, one_mask
+from hyptrans.layers.attention import Attention, Map, State, fused_attention
 from hyptrans.layers.hybonet import INITIAL_LOG_SCALE, INITIAL_WEIGHT_BOUND
 from hyptrans.layers.positions import position_vectors
 
@@ -131,13 +131,12 @@ class SphereAttention(Attention):
         causal: bool = False,
     ) -> None:
         super().__init__(width, heads, causal=causal)
-
-        def projection(in_width: int, projections: int) -> SphereLinear:
-            return SphereLinear(
-                in_width, width, dropout=attention_dropout, heads=heads, projections=projections
-            )
-
-        self.add_maps(projection, memory_width)
+        self.add_maps(
+            lambda in_width, maps: SphereLinear(
+                in_width, width, dropout=attention_dropout, heads=heads, projections=maps
+            ),
+            memory_width,
+        )
         self.tau = nn.Parameter(torch.tensor(width**0.5))
         self.out = SphereLinear(width, width, log_radius=INITIAL_LOG_SCALE, dropout=dropout)
 
@@ -150,15 +149,13 @@ class SphereAttention(Attention):
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
-        allowed, is_causal = one_mask(key, allowed, is_causal)
         with full_precision(query):
-            return F.scaled_dot_product_attention(
-                query, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
+            return fused_attention(
+                query, key, value, allowed=allowed, is_causal=is_causal, scale=1.0
             )
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
-        merged: Tensor = self.out(heads.transpose(1, 2).flatten(2), x)
-        return merged
+        return self.out(heads.transpose(1, 2).flatten(2), x)
 
 
 class SphereFeedForward(nn.Module):
@@ -180,8 +177,7 @@ class SphereFeedForward(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        made: Tensor = self.contract(self.expand(x), x)
-        return made
+        return self.contract(self.expand(x), x)
 
 
 class SphereLogits(nn.Module):

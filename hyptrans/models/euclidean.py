@@ -28,7 +28,7 @@ from hyptrans.layers.positions import FIRST_POSITION
 from hyptrans.seq2seq.architectures import Architecture, register, register_sizes, with_defaults
 from hyptrans.seq2seq.config import SkeletonConfig
 from hyptrans.seq2seq.parts import Parts, Role
-from hyptrans.seq2seq.sizes import SIZES, Side
+from hyptrans.seq2seq.sizes import SIZES, Side, flags_of_sides
 from hyptrans.seq2seq.version import KEY, this_version
 from hyptrans.support.options import option
 
@@ -41,17 +41,11 @@ TWINS: Mapping[str, dict[str, Any]] = {
 """The options of fairseq's Transformer that each twin sets, whatever its size."""
 
 
-def _sizes(width: int, inner: int, layers: int, heads: int) -> dict[str, Any]:
-    sides = ("encoder", "decoder")
-    sizes = {"embed_dim": width, "ffn_embed_dim": inner, "layers": layers, "attention_heads": heads}
-    return {f"{side}_{name}": value for side in sides for name, value in sizes.items()}
-
-
-_BIG = _sizes(1024, 4096, 6, 16)
+_BIG = flags_of_sides(1024, 4096, 6, 16)
 OF_FAIRSEQ: Mapping[str, dict[str, Any]] = {
     "transformer": {},
-    "transformer_tiny": _sizes(64, 64, 2, 2),
-    "transformer_iwslt_de_en": _sizes(512, 1024, 6, 4),
+    "transformer_tiny": flags_of_sides(64, 64, 2, 2),
+    "transformer_iwslt_de_en": flags_of_sides(512, 1024, 6, 4),
     "transformer_wmt_en_de": {},
     "transformer_vaswani_wmt_en_de_big": _BIG | {"dropout": 0.3},
     "transformer_vaswani_wmt_en_fr_big": _BIG | {"dropout": 0.1},

@@ -9,19 +9,13 @@ from typing import Any
 
 from hyptrans.geometry.precision import DEFAULT_MAX_RADIUS
 from hyptrans.geometry.space import Space
-from hyptrans.layers.euclidean import (
-    AddedPositions,
-    DotProductLogits,
-    FeedForward,
-    ScaledEmbedding,
-)
+from hyptrans.layers.euclidean import AddedPositions, DotProductLogits, FeedForward, ScaledEmbedding
 from hyptrans.layers.han import COORDINATES, WEIGHTS, HyperbolicAttention
 from hyptrans.seq2seq.architectures import register_sizes
 from hyptrans.seq2seq.config import SkeletonConfig
 from hyptrans.seq2seq.parts import Parts, Role
+from hyptrans.seq2seq.sizes import SIZES
 from hyptrans.support.options import option
-
-SIZES = ("tiny", "iwslt_d64", "wmt_d64", "wmt_d128", "wmt_d256", "base", "big")
 
 
 @dataclass

@@ -15,12 +15,7 @@ from hyptrans.support.options import option
 class HyboNetPlusConfig(HypformerConfig):
     """Hypformer's options, with softmax attention as the default."""
 
-    hypformer_attention: str = option(
-        "softmax",
-        ATTENTION,
-        in_formula=True,
-        choices=ATTENTIONS,
-    )
+    hypformer_attention: str = option("softmax", ATTENTION, in_formula=True, choices=ATTENTIONS)
 
 
 @register_sizes("hybonet_plus", HyboNetPlusConfig, SIZES)

@@ -46,12 +46,7 @@ class HypformerConfig(LorentzConfig):
     hypformer_learn_curvature: bool = option(
         True, "every block learns a curvature, starting at --curvature (default); else fixed"
     )
-    hypformer_attention: str = option(
-        "linear",
-        ATTENTION,
-        in_formula=True,
-        choices=ATTENTIONS,
-    )
+    hypformer_attention: str = option("linear", ATTENTION, in_formula=True, choices=ATTENTIONS)
     hypformer_focus_power: Optional[float] = option(
         None,
         "exponent of linear attention's features; above 1 sharpens attention "
@@ -62,7 +57,11 @@ class HypformerConfig(LorentzConfig):
 
 @register_sizes("hypformer", HypformerConfig, ("tiny", "iwslt_d64", "base"))
 class HypformerParts(Parts):
-    """A chain of blocks; each has its own curvature and reads that of the block before."""
+    """A chain of blocks; each has its own curvature and reads that of the block before.
+
+    Raises:
+        ValueError: an option is out of range or contradicts another; the message names its flag.
+    """
 
     @property
     def rotates(self) -> bool:
@@ -71,15 +70,28 @@ class HypformerParts(Parts):
 
     def __init__(self, cfg: Any, side: Side) -> None:
         super().__init__(cfg, side)
-        _check(cfg, side)
+        power, softmax = cfg.hypformer_focus_power, cfg.hypformer_attention == "softmax"
+        if power is not None and softmax:
+            raise ValueError(
+                "--hypformer-focus-power acts in --hypformer-attention linear only: "
+                "leave one of them out"
+            )
+        if power is not None and not power > 0:
+            raise ValueError(f"--hypformer-focus-power must be above 0, got {power}")
+        if softmax and side.width == side.heads:
+            raise ValueError(
+                "--hypformer-attention softmax needs heads of width 2 or more, time included, "
+                f"got --{side.name}-attention-heads {side.heads} for --{side.name}-embed-dim "
+                f"{side.width}"
+            )
 
     def _curvature(self) -> Curvature:
         return Curvature(self.cfg.curvature, learned=self.cfg.hypformer_learn_curvature)
 
     def _block_options(self, before: Any) -> dict[str, Any]:
         """Return a block's options: its input's curvature, its own, and the gain of its maps."""
-        curvatures = {"input_curvature": before.curvature, "curvature": self._curvature()}
-        return {**curvatures, "gain": HTC_GAIN}
+        own = self._curvature()
+        return {"input_curvature": before.curvature, "curvature": own, "gain": HTC_GAIN}
 
     def embedding(self, num_embeddings: int, padding_idx: int) -> HypformerEmbedding:
         options = {"curvature": self._curvature(), "storage": self.cfg.embedding_storage}
@@ -111,26 +123,3 @@ class HypformerParts(Parts):
 
     def space(self, part: Any) -> Space:
         return Space("lorentz", torch.as_tensor(part.curvature()).item())
-
-
-def _check(cfg: Any, side: Side) -> None:
-    """Refuse options that are out of range or contradict each other.
-
-    Raises:
-        ValueError: an option is refused; the message names its flag.
-    """
-    power, softmax = cfg.hypformer_focus_power, cfg.hypformer_attention == "softmax"
-    if power is not None:
-        if softmax:
-            raise ValueError(
-                "--hypformer-focus-power acts in --hypformer-attention linear only: "
-                "leave one of them out"
-            )
-        if not power > 0:
-            raise ValueError(f"--hypformer-focus-power must be above 0, got {power}")
-    if softmax and side.width == side.heads:
-        raise ValueError(
-            "--hypformer-attention softmax needs heads of width 2 or more, time included, "
-            f"got --{side.name}-attention-heads {side.heads} for --{side.name}-embed-dim "
-            f"{side.width}"
-        )

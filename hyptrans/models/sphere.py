@@ -6,12 +6,7 @@ from typing import Any
 from torch import nn
 
 from hyptrans.geometry.space import Space
-from hyptrans.layers.sphere import (
-    SphereAttention,
-    SphereFeedForward,
-    SphereLogits,
-    SpherePositions,
-)
+from hyptrans.layers.sphere import SphereAttention, SphereFeedForward, SphereLogits, SpherePositions
 from hyptrans.seq2seq.architectures import register_sizes
 from hyptrans.seq2seq.config import SkeletonConfig, dropout_of_inputs
 from hyptrans.seq2seq.parts import Parts, Role

@@ -104,7 +104,7 @@ class LorentzConfig(HyperbolicConfig):
     attention_dropout: float = dropout_of_inputs()
 
 
-def check_curvature(cfg: Any) -> None:
+def check_curvature_option(cfg: Any) -> None:
     """Check that a model with a configuration's curvature, if it has one, could be loaded again.
 
     Raises:

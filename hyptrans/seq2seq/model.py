@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from hyptrans.seq2seq.config import check_curvature
+from hyptrans.seq2seq.config import check_curvature_option
 from hyptrans.seq2seq.parts import Parts, Role
 from hyptrans.seq2seq.sizes import Side, side_of
 from hyptrans.seq2seq.stacks import Decoder, Encoder
@@ -45,7 +45,7 @@ class EncoderDecoder(nn.Module):
     def __init__(self, parts: type[Parts], cfg: Any, source: Words, target: Words) -> None:
         # not super(): another library's base class may come between this class and torch's
         nn.Module.__init__(self)
-        check_curvature(cfg)
+        check_curvature_option(cfg)
         self.parts = parts
         encoder_parts = parts(cfg, side_of(cfg, "encoder"))
         embedding = encoder_parts.embedding(len(source), source.pad())
@@ -66,8 +66,7 @@ class EncoderDecoder(nn.Module):
 
     def forward(self, source: Tensor, previous: Tensor) -> Tensor:
         memory, padding = self.encoder.memory(source)
-        logits: Tensor = self.decoder.predict(previous, memory, padding)
-        return logits
+        return self.decoder.predict(previous, memory, padding)
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, *args: Any, **options: Any

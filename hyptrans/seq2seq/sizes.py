@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+SIDES = ("encoder", "decoder")
 SIZES: dict[str, dict[str, Any]] = {
     "tiny": {"width": 128, "ffn": 512, "layers": 2, "heads": 4, "dropout": (0.1, 0.0)},
     "iwslt_d64": {"width": 64, "ffn": 256, "layers": 6, "heads": 4, "dropout": (0.0, 0.1)},
@@ -13,22 +14,26 @@ SIZES: dict[str, dict[str, Any]] = {
     "big": {"width": 1024, "ffn": 4096, "layers": 6, "heads": 16, "dropout": (0.3, 0.0)},
 }
 """Sizes of the named architectures, from the HyboNet paper's table of settings; tiny and big come
-from HAN's, big's dropout from the Transformer's own paper. The Euclidean twins come in all sizes,
-every other architecture in those that it registers."""
+from HAN's, big's dropout from the Transformer's own paper. An architecture comes in the sizes that
+it registers."""
 
 
 def flags_of(size: str) -> dict[str, Any]:
     """Return the configuration fields, named after fairseq's flags, that a named size sets."""
     values = SIZES[size]
     dropout, attention_dropout = values["dropout"]
-    flags = {"dropout": dropout, "attention_dropout": attention_dropout}
-    for side in ("encoder", "decoder"):
-        flags[f"{side}_embed_dim"] = values["width"]
-        flags[f"{side}_ffn_embed_dim"] = values["ffn"]
-        flags[f"{side}_layers"] = values["layers"]
-        flags[f"{side}_attention_heads"] = values["heads"]
-        flags[f"{side}_learned_pos"] = True
-    return flags
+    return {
+        "dropout": dropout,
+        "attention_dropout": attention_dropout,
+        **flags_of_sides(values["width"], values["ffn"], values["layers"], values["heads"]),
+        **{f"{side}_learned_pos": True for side in SIDES},
+    }
+
+
+def flags_of_sides(width: int, ffn: int, layers: int, heads: int) -> dict[str, Any]:
+    """Return the configuration fields that give encoder and decoder the same sizes."""
+    sizes = {"embed_dim": width, "ffn_embed_dim": ffn, "layers": layers, "attention_heads": heads}
+    return {f"{side}_{name}": size for side in SIDES for name, size in sizes.items()}
 
 
 @dataclass(frozen=True)

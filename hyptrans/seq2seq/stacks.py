@@ -230,20 +230,11 @@ class Decoder(Layered):
     """
 
     def __init__(
-        self,
-        parts: Parts,
-        words: Any,
-        embedding: nn.Module,
-        *,
-        cross: Role,
-        tied: bool,
+        self, parts: Parts, words: Any, embedding: nn.Module, *, cross: Role, tied: bool
     ) -> None:
         super().__init__(parts, words, embedding, lambda before: DecoderLayer(parts, before, cross))
         self.logits = parts.logits(
-            len(words),
-            words.pad(),
-            tied=embedding if tied else None,
-            before=self.last_parts()[-1],
+            len(words), words.pad(), tied=embedding if tied else None, before=self.last_parts()[-1]
         )
 
     def start(self) -> DecoderState:
@@ -284,8 +275,7 @@ class Decoder(Layered):
     ) -> Tensor:
         """Return logits ``[B, T, V]``; the arguments are those of :meth:`forward`."""
         states = Decoder.forward(self, tokens, memory, memory_padding, state)
-        logits: Tensor = self.logits(states[-1], None if state is None else state.logits)
-        return logits
+        return self.logits(states[-1], None if state is None else state.logits)
 
     def look(
         self, tokens: Tensor, states: list[Tensor], memory: Tensor, memory_padding: Tensor
@@ -295,7 +285,7 @@ class Decoder(Layered):
         ``states`` are those that :meth:`forward` returned.
         """
         padding = tokens.eq(self.padding_idx)
-        weights: Tensor = self.layers[-1].look(states[-2], padding, memory, memory_padding)[1]
+        _, weights = self.layers[-1].look(states[-2], padding, memory, memory_padding)
         return weights.mean(1)
 
     def attentions(

@@ -55,5 +55,5 @@ def test_every_layer_uses_its_own_curvature(rng):
 
 @pytest.mark.parametrize(("kind", "c"), [("sphere", 1.0), ("lorentz", 0.0)])
 def test_impossible_spaces_are_refused(kind, c):
-    with pytest.raises(ValueError, match=r"a space is|above 0"):
+    with pytest.raises(ValueError, match=r"kind of a space must be|above 0"):
         Space(kind, c)

@@ -1,4 +1,4 @@
-"""Checks that layers make of their options."""
+"""Checks of the options of spaces and layers."""
 
 import math
 from collections.abc import Sequence

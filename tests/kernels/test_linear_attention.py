@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from hyptrans.kernels.linear_attention import channel_factors, features
-from hyptrans.layers.hypformer_linear_attention import (
+from hyptrans.kernels.linear_attention import (
     causal,
+    channel_factors,
+    features,
+    from_sums,
     quadratic,
-    read,
     summarize,
 )
 from tests.geometry.helpers import EXACT
@@ -93,7 +94,7 @@ def test_chunks_of_any_size_give_the_quadratic_form_and_its_gradients(length, ch
 def test_sums_give_the_noncausal_quadratic_form_and_its_gradients(rng):
     tensors = inputs(rng, 90)
     expected = outputs_and_gradients(quadratic, tensors, rng)
-    got = outputs_and_gradients(lambda q, k, v: read(q, summarize(k, v)), tensors, rng)
+    got = outputs_and_gradients(lambda q, k, v: from_sums(q, summarize(k, v)), tensors, rng)
     for one, other in zip(got, expected, strict=True):
         torch.testing.assert_close(one, other, **SUMMED)
 
@@ -119,6 +120,6 @@ def test_gradients_agree_with_finite_differences(form, rng):
     query, key, value = inputs(rng, 5, batch=1, heads=1, d=3, e=2)
     functions = {
         "chunked": lambda q, k, v: causal(q, k, v, chunk=2)[0],
-        "sums": lambda q, k, v: read(q, summarize(k, v)),
+        "sums": lambda q, k, v: from_sums(q, summarize(k, v)),
     }
     assert torch.autograd.gradcheck(functions[form], (query, key, value))
