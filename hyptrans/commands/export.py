@@ -42,11 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Write the model folder.
-
-    Raises:
-        UserError: the model or its data cannot be used, or ``--out`` holds something else.
-    """
+    """Write the model folder."""
     for name in ("onnx", "onnxscript", "onnxruntime") if args.onnx else ():
         require(name, "onnx-export")
     place = locate(args.model)
@@ -63,7 +59,7 @@ def main(args: argparse.Namespace) -> None:
         own = folder.own_config(place).get("precision") if place.is_dir() else None
         precision = args.precision or own or "half"
         typed = {"dataset": args.dataset, "license": args.license}
-        facts = {**contents.facts, **{key: value for key, value in typed.items() if value}}
+        facts = {**contents.facts, **{name: text for name, text in typed.items() if text}}
         with TemporaryDirectory() as scratch:
             # score the model as it is written, with rounded parameters
             trial = Path(scratch) / "model"
@@ -89,8 +85,8 @@ def main(args: argparse.Namespace) -> None:
                 precision=precision,
             )
         graphs = partial(export.write, model.model, weights=args.onnx) if args.onnx else None
-        written = dataclasses.replace(contents, facts=facts)
-        folder.write(written, args.out, card=text, precision=precision, graphs=graphs)
+        contents = dataclasses.replace(contents, facts=facts)
+        folder.write(contents, args.out, card=text, precision=precision, graphs=graphs)
     size = sum(path.stat().st_size for path in args.out.iterdir())
     sys.stdout.write(f"{args.out}: {size / 1e6:.1f} MB\n")
     for score in facts.get("scores", ()):
