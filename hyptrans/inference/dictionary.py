@@ -15,11 +15,7 @@ MOST_SYMBOLS, MOST_BYTES = 1_000_000, 64 << 20
 
 @dataclass(frozen=True)
 class Size:
-    """The part of a dictionary that a model without text needs.
-
-    Attributes:
-        symbols: number of symbols.
-    """
+    """A dictionary's number of symbols, all that a model without text needs."""
 
     symbols: int
 

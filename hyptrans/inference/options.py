@@ -100,15 +100,15 @@ def decide(options: SearchOptions, n: int | None) -> Settings:
     """
     check_names(options, SearchOptions)
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    counts = given.keys() & {"beam", "max_length", "sampling_topk", "batch_tokens"}
-    check_at_least_one(**({} if n is None else {"n": n}), **{name: given[name] for name in counts})
+    counts = ("beam", "max_length", "sampling_topk", "batch_tokens")
+    check_at_least_one(n=1 if n is None else n, **{k: given[k] for k in counts if k in given})
     temperature, beam = given.get("temperature", 1.0), given.get("beam", BEAM)
     check_bounded(*TEMPERATURES, temperature=temperature)
     if "lenpen" in given and "length_penalty" in given:
         raise UserError("lenpen and length_penalty are the same: leave one out")
-    for name in given.keys() & {"lenpen", "length_penalty"}:
-        check_bounded(-MOST_LENPEN, MOST_LENPEN, **{name: given[name]})
-    lenpen = float(given.get("length_penalty", given.get("lenpen", LENPEN)))
+    name = "lenpen" if "lenpen" in given else "length_penalty"
+    check_bounded(-MOST_LENPEN, MOST_LENPEN, **{name: given.get(name, LENPEN)})
+    lenpen = float(given.get(name, LENPEN))
     sampling = given.get("sampling", False)
     if not isinstance(sampling, bool):
         raise TypeError(f"sampling must be True or False, got {type(sampling).__name__}")
@@ -120,9 +120,8 @@ def decide(options: SearchOptions, n: int | None) -> Settings:
         return Settings(int(beam), lenpen, temperature=float(temperature))
     if "beam" in given:
         raise UserError("sampling uses no beam: leave beam out; n_best(…, n) draws n samples")
-    seed = given.get("seed")
-    if seed is not None:
-        check_bounded(0, MOST_SEED, seed=seed)
+    if "seed" in given:
+        check_bounded(0, MOST_SEED, seed=given["seed"])
     import numpy as np
 
     return Settings(
@@ -130,7 +129,7 @@ def decide(options: SearchOptions, n: int | None) -> Settings:
         lenpen=lenpen,
         temperature=float(temperature),
         sample_from=int(given.get("sampling_topk", MOST)),
-        generator=np.random.default_rng(None if seed is None else operator.index(seed)),
+        generator=np.random.default_rng(operator.index(given["seed"]) if "seed" in given else None),
     )
 
 
