@@ -19,7 +19,7 @@ Place = str | os.PathLike[str]
 MODEL_HELP = "model folder, checkpoint, name of a bundled model, or user/name on the hub"
 SHIPPED = Path(__file__).resolve().parents[1] / "pretrained"
 # a name that begins with a dot is a path
-_REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
+REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 
 def load(
@@ -165,7 +165,7 @@ def locate(place: Place, *, revision: str | None = None, token: str | None = Non
     )
     # if the parent folder exists or the name is a checkpoint's, it is a path to a missing file
     is_path = name.endswith(".pt") or Path(name).parent.is_dir()
-    if is_path or not _REPOSITORY.fullmatch(name):
+    if is_path or not REPOSITORY.fullmatch(name):
         raise UserError(f"{nothing}, nor a repository user/name")
     from hyptrans.inference.sharing.hub import fetch
 

@@ -18,7 +18,6 @@ from transformers import (
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from hyptrans.inference import architecture
-from hyptrans.inference.describe import parameter_count
 from hyptrans.inference.load import locate, read
 from hyptrans.inference.options import BEAM
 from hyptrans.inference.sharing import card, folder
@@ -53,7 +52,6 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
     """
 
     config_class = HyptransConfig
-    main_input_name = "input_ids"
     accepts_loss_kwargs = True
     """The trainer passes the number of labels over all processes and accumulated batches."""
 
@@ -115,8 +113,8 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         if wanted not in _DTYPES:
             raise UserError(f"dtype must be float32, float64 or bfloat16, got {dtype}")
         if isinstance(config, HyptransConfig) and config.options is not None:
-            options = architecture.check_options(found.architecture, config.options)
-            found = dataclasses.replace(found, options=options)
+            checked = architecture.check_options(found.architecture, config.options)
+            found = dataclasses.replace(found, options=checked)
         parts = (found.architecture, found.options, found.dictionaries, found.parameters)
         core = architecture.build(*parts).requires_grad_()
         model: Any = cls(HyptransConfig.of_contents(found), core)
@@ -289,16 +287,8 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
 
     def card(self, title: str, folder: str) -> str:
         """Return the model card of a folder with this model."""
-        return card.make(
-            title,
-            folder=folder,
-            architecture=self.config.architecture,
-            languages=self.config.languages,
-            facts=getattr(self.config, "facts", {}),
-            spaces=self.encoder.state_spaces(),
-            parameters=parameter_count(self),
-            precision=str(self.dtype).removeprefix("torch."),
-        )
+        precision = str(self.dtype).removeprefix("torch.")
+        return card.make(title, self.config, self, folder=folder, precision=precision)
 
     def _get_stopping_criteria(
         self, generation_config: Any, stopping_criteria: Any, tokenizer: Any = None

@@ -2,43 +2,39 @@
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from hyptrans import __version__
-from hyptrans.geometry.space import Space
 from hyptrans.inference.contents import AVERAGED
+from hyptrans.inference.describe import parameter_count
 from hyptrans.support import tables
 from hyptrans.support.errors import one_line
 
 
-def make(
-    name: str,
-    *,
-    folder: str,
-    architecture: str,
-    languages: tuple[str, str],
-    facts: Mapping[str, Any],
-    spaces: Sequence[Space],
-    parameters: int,
-    precision: str,
-) -> str:
+def make(name: str, about: Any, model: Any, *, folder: str, precision: str) -> str:
     """Return a card in the hub's format: values between two lines of dashes, then Markdown.
 
-    ``folder`` is where the model is written and loaded from; ``facts`` are those of a model folder,
-    as far as they are known; ``spaces`` are those of the encoder's states.
+    Args:
+        name: the model's name, for the title.
+        about: has its architecture, languages and, as far as they are known, facts.
+        model: the model itself, as a module.
+        folder: the folder it is written to, from which it is loaded.
+        precision: precision in which its parameters are stored.
     """
-    source, target = languages
-    name, facts = one_line(name), _cleaned(facts)
+    name, facts = one_line(name), _cleaned(getattr(about, "facts", {}))
+    source, target = about.languages
+    spaces = model.encoder.state_spaces()
     curvatures = sorted({f"{space.c:.2g}" for space in spaces}, key=float)
     between = " to ".join(dict.fromkeys([curvatures[0], curvatures[-1]]))
     kind, loaded = spaces[0].kind, json.dumps(one_line(folder), ensure_ascii=False)
     states = "flat space" if kind == "euclidean" else f"{kind} space of curvature -c, c = {between}"
     blocks = [
-        _front(name, architecture, languages, facts),
+        _front(name, about, facts),
         f"# {name}",
-        f"Translates from `{source}` to `{target}`: `{architecture}` of hyptrans {__version__}, "
-        f"{parameters:,} parameters in {precision} precision, states in {states}.",
+        f"Translates from `{source}` to `{target}`: `{about.architecture}` of hyptrans "
+        f"{__version__}, {parameter_count(model):,} parameters in {precision} precision, states in "
+        f"{states}.",
         f"```python\nimport hyptrans\n\nmodel = hyptrans.load({loaded})\n"
         'model.translate(["A sentence."])\n```',
         "In the library transformers, after `import hyptrans.transformers`: `AutoTokenizer`, "
@@ -50,16 +46,14 @@ def make(
     return "\n\n".join(blocks) + "\n"
 
 
-def _front(
-    name: str, architecture: str, languages: tuple[str, str], facts: Mapping[str, Any]
-) -> str:
+def _front(name: str, about: Any, facts: Mapping[str, Any]) -> str:
     """Return the part that the hub reads: YAML, written as JSON, which is a subset."""
     front: dict[str, Any] = {
-        "language": list(languages),
+        "language": list(about.languages),
         "license": facts.get("license"),
         "library_name": "hyptrans",
         "pipeline_tag": "translation",
-        "tags": ["fairseq", "hyperbolic", architecture],
+        "tags": ["fairseq", "hyperbolic", about.architecture],
     }
     if scores := facts.get("scores"):
         # not the fact "dataset", which names the training data

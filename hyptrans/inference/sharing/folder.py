@@ -203,15 +203,14 @@ def write_text(
     languages: Sequence[str], dictionaries: Sequence[Dictionary], rules: text.TextRules, place: Path
 ) -> list[Path]:
     """Write both dictionaries in fairseq's format and the subword model; return their paths."""
-    written = []
-    for language, dictionary in zip(languages, dictionaries, strict=True):
+    written = [dictionary_file(place, language) for language in languages]
+    for path, dictionary in zip(written, dictionaries, strict=True):
         rows = zip(dictionary.symbols, dictionary.count, strict=True)
         lines = [f"{symbol} {count}\n" for symbol, count in rows][dictionary.nspecial :]
-        written.append(dictionary_file(place, language))
-        write_whole(written[-1], "".join(lines))
-    if rules.model is not None and rules.model_name is not None:
+        write_whole(path, "".join(lines))
+    if rules.model is not None:
         content = rules.model.read_bytes()
-        written.append(place / rules.model_name)
+        written.append(place / subwords.MODEL_NAMES[rules.kind])
         with whole_file(written[-1]) as file:
             file.write(content)
     return written

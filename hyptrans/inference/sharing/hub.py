@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.inference.contents import Contents, dictionary_file
+from hyptrans.inference.load import REPOSITORY
 from hyptrans.inference.sharing import folder
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 
-_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _LOADED = re.compile(rb'hyptrans\.load\("(?:[^"/\\]|\\.)*"\)')
 """The call with which a card loads its model by a name that is not a repository of the hub."""
 
@@ -41,7 +41,7 @@ def push(place: Path, repository: str, *, private: bool = False) -> str:
     """
     if not place.is_dir():
         raise UserError(f"{place} is not a model folder: hyptrans export makes one")
-    if not _NAME.fullmatch(repository):
+    if not REPOSITORY.fullmatch(repository):
         raise UserError(f"a repository must be named user/name, got {repository!r}")
     files = _own_files(folder.read(place), place)
     hub = require("huggingface_hub", "hub")
@@ -58,8 +58,9 @@ def push(place: Path, repository: str, *, private: bool = False) -> str:
 
 def _own_files(contents: Contents, place: Path) -> list[Path]:
     """Return the model's own files in a folder; refuse links to files outside of it."""
-    names = {folder.CONFIG, folder.WEIGHTS, folder.CARD, *folder.GRAPHS, contents.text.model_name}
+    names = {folder.CONFIG, folder.WEIGHTS, folder.CARD, *folder.GRAPHS}
     names |= {dictionary_file(place, language).name for language in contents.languages}
+    names |= {contents.text.model.name} if contents.text.model else set()
     files = [path for path in sorted(place.iterdir()) if path.name in names]
     for path in files:
         if not path.resolve().is_relative_to(place.resolve()):
