@@ -141,11 +141,7 @@ def read_translations(output: Path) -> list[str]:
 
 
 def read_text(path: Path) -> list[str]:
-    r"""Read the lines of a text, which only ``\n`` ends.
-
-    Raises:
-        UserError: the file is missing or empty, or is not text.
-    """
+    """Read the lines of a text, as :func:`hyptrans.support.lines.read_lines` yields them."""
     return list(read_lines(path))
 
 

@@ -55,10 +55,9 @@ def check_alike(models: Sequence[Contents]) -> None:
             "dictionaries": one.dictionaries == first.dictionaries,
             "subwords": one.text.identity() == first.text.identity(),
         }
-        if differing := [part for part, same in alike.items() if not same]:
+        for part in [part for part, same in alike.items() if not same]:
             raise UserError(
-                f"{first.place} and {one.place} cannot form an ensemble: their {differing[0]} "
-                "differ"
+                f"{first.place} and {one.place} cannot form an ensemble: their {part} differ"
             )
 
 

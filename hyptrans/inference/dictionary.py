@@ -106,7 +106,5 @@ class Dictionary:
 
 def fingerprint(dictionary: Any) -> str:
     """Return the SHA-256 of a dictionary's symbols in order; fairseq's dictionaries work too."""
-    digest = hashlib.sha256()
-    for symbol in dictionary.symbols:
-        digest.update(f"{symbol}\n".encode(errors="surrogateescape"))
-    return digest.hexdigest()
+    text = "".join(f"{symbol}\n" for symbol in dictionary.symbols)
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()

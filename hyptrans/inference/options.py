@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
 from hyptrans.inference.sentences import MOST, Language, check_at_least_one, check_bounded
@@ -112,25 +112,23 @@ def decide(options: SearchOptions, n: int | None) -> Settings:
     sampling = given.get("sampling", False)
     if not isinstance(sampling, bool):
         raise TypeError(f"sampling must be True or False, got {type(sampling).__name__}")
+    settings = Settings(int(beam), lenpen, temperature=float(temperature))
     if not sampling:
         for name in given.keys() & {"sampling_topk", "seed"}:
             raise UserError(f"{name} is for samples: set sampling=True, or leave it out")
         if n is not None and n > beam:
             raise UserError(f"n={n} translations need a beam of at least as many, got beam={beam}")
-        return Settings(int(beam), lenpen, temperature=float(temperature))
+        return settings
     if "beam" in given:
         raise UserError("sampling uses no beam: leave beam out; n_best(…, n) draws n samples")
-    if "seed" in given:
-        check_bounded(0, MOST_SEED, seed=given["seed"])
+    seed = given.get("seed")
+    if seed is not None:
+        check_bounded(0, MOST_SEED, seed=seed)
+        seed = operator.index(seed)
     import numpy as np
 
-    return Settings(
-        beam=int(n or BEAM),
-        lenpen=lenpen,
-        temperature=float(temperature),
-        sample_from=int(given.get("sampling_topk", MOST)),
-        generator=np.random.default_rng(operator.index(given["seed"]) if "seed" in given else None),
-    )
+    most, draw = int(given.get("sampling_topk", MOST)), np.random.default_rng(seed)
+    return replace(settings, beam=int(n or BEAM), sample_from=most, generator=draw)
 
 
 def limits(rows: Sequence[Sequence[int]], options: SearchOptions, most: int) -> list[int]:

@@ -14,9 +14,6 @@ from hyptrans.inference.sharing import folder
 from hyptrans.inference.text import TextRules
 from hyptrans.support.errors import UserError
 
-_OPTIONS = ("model_max_length", "truncation_side")
-"""The library's options that a caller may set when a folder is read."""
-
 
 class HyptransTokenizer(PreTrainedTokenizer):
     """Turns raw text into the token numbers that a model was trained on, and back.
@@ -66,9 +63,11 @@ class HyptransTokenizer(PreTrainedTokenizer):
         """
         place = locate(pretrained_model_name_or_path, revision=revision, token=token)
         found = folder.read(place, with_parameters=False)
-        options.setdefault("model_max_length", found.options.get("max_source_positions"))
-        known = {name: options[name] for name in _OPTIONS if options.get(name) is not None}
-        return cls(found.languages, found.dictionaries, found.text, **known)
+        options = {"model_max_length": found.options.get("max_source_positions"), **options}
+        # of the library's options, those that a caller may set when a folder is read
+        known = ("model_max_length", "truncation_side")
+        chosen = {name: options[name] for name in known if options.get(name) is not None}
+        return cls(found.languages, found.dictionaries, found.text, **chosen)
 
     @classmethod
     def from_data(
