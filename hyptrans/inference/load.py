@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hyptrans.inference.contents import Contents
     from hyptrans.inference.translator import Translator
 
-Place = str | os.PathLike[str]
+StrPath = str | os.PathLike[str]
 MODEL_HELP = "model folder, checkpoint, name of a bundled model, or user/name on the hub"
 SHIPPED = Path(__file__).resolve().parents[1] / "pretrained"
 # a name that begins with a dot is a path
@@ -23,10 +23,10 @@ REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 
 def load(
-    place: Place | Sequence[Place] | None = None,
+    place: StrPath | Sequence[StrPath] | None = None,
     *,
-    data: Place | None = None,
-    subword_models: Mapping[str, Place | None] | None = None,
+    data: StrPath | None = None,
+    subword_models: Mapping[str, StrPath | None] | None = None,
     moses: bool = False,
     device: str = "cpu",
     dtype: Any = "float32",
@@ -106,10 +106,10 @@ def _by_onnx(places: Sequence[Path], engine: str, *, plain: bool) -> "Translator
 
 
 def read(
-    place: Place,
+    place: StrPath,
     *,
-    data: Place | None = None,
-    subword_models: Mapping[str, Place | None] | None = None,
+    data: StrPath | None = None,
+    subword_models: Mapping[str, StrPath | None] | None = None,
     moses: bool = False,
 ) -> "Contents":
     """Read the contents of a model; the arguments are those of :func:`load`.
@@ -142,7 +142,7 @@ def shipped() -> list[str]:
     return sorted(path.name for path in folders if path.is_dir())
 
 
-def locate(place: Place, *, revision: str | None = None, token: str | None = None) -> Path:
+def locate(place: StrPath, *, revision: str | None = None, token: str | None = None) -> Path:
     """Return the file or folder that a name means.
 
     The name may be a path, else a model that comes with the package, else a repository of the hub,
