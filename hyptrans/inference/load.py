@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.extras import MissingExtra, require
-from hyptrans.support.logs import quiet
 
 if TYPE_CHECKING:
     from hyptrans.inference.contents import Contents
@@ -71,6 +69,10 @@ def load(
     if engine != "torch":
         of_torch = (device != "cpu", dtype != "float32", data, subword_models, moses)
         return _by_onnx(found, engine, plain=not any(of_torch))
+    # here, so that importing the package stays fast
+    from hyptrans.support.extras import MissingExtra, require
+    from hyptrans.support.logs import quiet
+
     try:
         require("torch", "torch")
     except MissingExtra as error:
