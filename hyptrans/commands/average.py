@@ -19,11 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Write the average.
-
-    Raises:
-        UserError: the checkpoints cannot be averaged, or ``--out`` exists.
-    """
+    """Write the average."""
     paths = list(args.checkpoints)
     if args.out.exists():
         raise UserError(f"--out {args.out} already exists: name another file")

@@ -19,28 +19,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Print a table of the comparison.
-
-    Raises:
-        UserError: the files do not belong together, or the tokenizer is not installed.
-    """
+    """Print a table of the comparison."""
     paths = (args.first, args.second)
     systems, references, tokenize = scores.read(paths, args.references, args.tokenize)
     first, second = systems
     found = significance.compare(first, second, references, tokenize=tokenize)
     # fairseq-generate gives all its files the same name
     names = short_names(map(str, paths))
-    shown_names = [tables.escaped(names[str(path)]) for path in paths]
+    header = ["metric", *(tables.escaped(names[str(path)]) for path in paths)]
     rows = []
     for one in found:
         shown = [f"{v:.2f} ± {i:.2f}" for v, i in zip(one.values, one.intervals, strict=True)]
         difference = one.values[1] - one.values[0]
         rows.append([one.metric, *shown, f"{difference:+.2f}", f"{one.p:.4f}"])
-    header = ["metric", *shown_names, "difference", "p, one-sided"]
-    table = tables.markdown(header, rows)
+    table = tables.markdown([*header, "difference", "p, one-sided"], rows)
     signatures = (f"{one.metric}: `{one.signature}`" for one in found)
-    differing = found[0].differing
     sys.stdout.write("\n".join([table, "", *signatures, ""]))
+    differing = found[0].differing
     if differing < 2:
         many = "1 sentence" if differing else "no sentence"
         sys.stdout.write(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hyptrans.commands.text_options import add_model, n_best, sources
 from hyptrans.inference.load import locate, read
+from hyptrans.inference.options import BEAM
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 from hyptrans.support.flags import add_out
@@ -42,18 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Write the model folder.
-
-    Raises:
-        UserError: the model or its data cannot be used, or ``--out`` holds something else.
-    """
+    """Write the model folder."""
     for name in ("onnx", "onnxscript", "onnxruntime") if args.onnx else ():
         require(name, "onnx-export")
     place = locate(args.model)
     with quiet():
-        from hyptrans.inference.describe import parameter_count
         from hyptrans.inference.onnx import export
-        from hyptrans.inference.options import BEAM
         from hyptrans.inference.sharing import card, folder
         from hyptrans.inference.translator import Translator
 
@@ -63,7 +58,7 @@ def main(args: argparse.Namespace) -> None:
         own = folder.own_config(place).get("precision") if place.is_dir() else None
         precision = args.precision or own or "half"
         typed = {"dataset": args.dataset, "license": args.license}
-        facts = {**contents.facts, **{key: value for key, value in typed.items() if value}}
+        facts = {**contents.facts, **{name: text for name, text in typed.items() if text}}
         with TemporaryDirectory() as scratch:
             # score the model as it is written, with rounded parameters
             trial = Path(scratch) / "model"
@@ -71,33 +66,25 @@ def main(args: argparse.Namespace) -> None:
             shown = contents.place + (f" with --data {args.data}" if args.data else "")
             model = Translator(dataclasses.replace(folder.read(trial), place=shown))
             if args.test:
-                facts |= _scores(model, *args.test, beam=BEAM)
+                facts |= _scores(model, *args.test)
+        contents = dataclasses.replace(contents, facts=facts)
         # a copy keeps the folder's card, which its author may have edited
         changes = (args.test, args.dataset, args.license, args.name, args.precision)
         if place.is_dir() and (place / folder.CARD).is_file() and not any(changes):
             text = (place / folder.CARD).read_text(encoding="utf-8")
         else:
             name = args.out.resolve().name
-            text = card.make(
-                args.name or name,
-                folder=name,
-                architecture=contents.architecture,
-                languages=contents.languages,
-                facts=facts,
-                spaces=model.spaces,
-                parameters=parameter_count(model.model),
-                precision=precision,
-            )
+            title = args.name or name
+            text = card.make(title, contents, model.model, folder=name, precision=precision)
         graphs = partial(export.write, model.model, weights=args.onnx) if args.onnx else None
-        written = dataclasses.replace(contents, facts=facts)
-        folder.write(written, args.out, card=text, precision=precision, graphs=graphs)
+        folder.write(contents, args.out, card=text, precision=precision, graphs=graphs)
     size = sum(path.stat().st_size for path in args.out.iterdir())
     sys.stdout.write(f"{args.out}: {size / 1e6:.1f} MB\n")
     for score in facts.get("scores", ()):
         sys.stdout.write(f"{score['name']} {score['value']:.2f} {score['signature']}\n")
 
 
-def _scores(model: "Translator", source: Path, reference: Path, *, beam: int) -> dict[str, Any]:
+def _scores(model: "Translator", source: Path, reference: Path) -> dict[str, Any]:
     from hyptrans.evaluation import scores
 
     sources, references = scores.read_text(source), scores.read_text(reference)
@@ -106,7 +93,7 @@ def _scores(model: "Translator", source: Path, reference: Path, *, beam: int) ->
             f"{source} has {len(sources)} lines and {reference} {len(references)}: "
             "give one reference per line"
         )
-    translations = [one[0].text for one in n_best(model, sources, 1, {"beam": beam})]
+    translations = [one[0].text for one in n_best(model, sources, 1, {"beam": BEAM})]
     tokenize = scores.tokenizer_for(model.languages[1])
     made = {
         "BLEU": scores.bleu(translations, references, tokenize=tokenize),
@@ -114,6 +101,6 @@ def _scores(model: "Translator", source: Path, reference: Path, *, beam: int) ->
     }
     return {
         "test": shlex.join([source.name, reference.name]),
-        "beam": beam,
+        "beam": BEAM,
         "scores": [{"name": name, **dataclasses.asdict(score)} for name, score in made.items()],
     }

@@ -15,11 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Print the facts about a model as JSON.
-
-    Raises:
-        UserError: the model cannot be used.
-    """
+    """Print the facts about a model as JSON."""
     model = load(args.model, **sources(args))
     # imported late, as it imports torch and fairseq
     from hyptrans.inference.describe import describe

@@ -14,27 +14,29 @@ from hyptrans.support.files import read_json, short_names, whole_file
 from hyptrans.support.flags import add_out
 
 TITLES = {
-    **{"train_inner loss": "training loss", "valid loss": "validation loss"},
-    **{"valid ppl": "validation perplexity", "valid bleu": "validation BLEU"},
+    "train_inner loss": "training loss",
+    "valid loss": "validation loss",
+    "valid ppl": "validation perplexity",
+    "valid bleu": "validation BLEU",
 }
 """Metrics of fairseq's log lines, and the titles of their charts."""
 _HISTORY = {"loss": "train_inner loss", "eval_ppl": "valid ppl", "eval_bleu": "valid bleu"}
 """Metrics in a checkpoint of ``hyptrans train``, and fairseq's names for them."""
-_STATES = "checkpoint-[0-9]*/trainer_state.json"
 _LINE = re.compile(r"(?:\| |^)(train_inner|valid) \|(.*)", re.MULTILINE)
 # loss=6.9, | loss 6.9 | or "valid_loss": "6.9", by --log-format; matplotlib takes no huge numbers
 _PAIR = re.compile(
     r'\b(?:valid_)?(loss|ppl|bleu|num_updates)(?:=| |": "?)'
     r"(\d{1,15}(?:\.\d+)?(?:e[-+]?\d\d?)?)(?![\w.])"
 )
-_COLORS = ["#0063a6", "#c24e00", "#00795a", "#9e3d7b", "#846000", "#4d5b6a", "#b3261e", "#5b4bc4"]
 Curves = dict[str, dict[int, float]]
 """Values of one training by number of updates, by key of :data:`TITLES`."""
 _METADATA: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
 """Metadata of each kind of file, without the time at which it was written."""
-_STYLE = {
-    **{"axes.grid": True, "font.size": 9, "savefig.dpi": 200},
+_COLORS = ["#0063a6", "#c24e00", "#00795a", "#9e3d7b", "#846000", "#4d5b6a", "#b3261e", "#5b4bc4"]
+_STYLE: dict[str, Any] = {
+    **{"axes.grid": True, "font.size": 9, "lines.marker": ".", "savefig.dpi": 200},
     **{"axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left"},
+    "axes.prop_cycle": f"cycler(linestyle=['-', '--', ':', '-.']) * cycler(color={_COLORS})",
     # text stays text, as publishers require; a name may contain dollar signs
     **{"svg.fonttype": "none", "svg.hashsalt": "hyptrans", "pdf.fonttype": 42},
     "text.parse_math": False,
@@ -53,13 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Draw the curves.
-
-    Raises:
-        UserError: a file is not a log, names and logs differ in number, or ``--out`` has another
-            ending.
-        MissingExtra: matplotlib is not installed.
-    """
+    """Draw the curves."""
     form = args.out.suffix.lower().removeprefix(".")
     if form not in _METADATA:
         raise UserError(f"--out {args.out} ends in none of .svg, .pdf and .png: name another")
@@ -83,24 +79,24 @@ def main(args: argparse.Namespace) -> None:
 def read_log(path: Path) -> list[tuple[str, int, float]]:
     """Return the points of a training's curves: key of :data:`TITLES`, updates, value.
 
-    Args:
-        path: output of ``fairseq-train``, in ``--log-format`` simple, json or tqdm; or a folder
-            that ``hyptrans train`` wrote, whose newest checkpoint has the whole history.
+    ``path`` is the output of ``fairseq-train``, in ``--log-format`` simple, json or tqdm, or a
+    folder that ``hyptrans train`` wrote, whose newest checkpoint has the whole history.
 
     Raises:
         UserError: there is no such file, or it has no lines of a training.
     """
-    states = sorted(path.glob(_STATES), key=lambda one: int(one.parent.name.partition("-")[2]))
-    if states:
+    states = path.glob("checkpoint-[0-9]*/trainer_state.json")
+    newest = max(states, key=lambda one: int(one.parent.name.partition("-")[2]), default=None)
+    if newest is not None:
         try:
-            history = read_json(states[-1].read_text(encoding="utf-8"))["log_history"]
+            history = read_json(newest.read_text(encoding="utf-8"))["log_history"]
             return [
                 (_HISTORY[name], line["step"], float(line[name]))
                 for line in history
                 for name in _HISTORY.keys() & line.keys()
             ]
         except (ValueError, KeyError, TypeError) as error:
-            raise UserError(f"{states[-1]} is damaged: {error}") from error
+            raise UserError(f"{newest} is damaged: {error}") from error
     if not path.is_file():
         raise UserError(f"{path} is neither a log nor a folder that hyptrans train wrote: name one")
     points = []
@@ -118,25 +114,24 @@ def read_log(path: Path) -> list[tuple[str, int, float]]:
 
 def draw(courses: Mapping[str, Curves], form: str) -> bytes:
     """Return an image file with a chart for each metric, perplexity on a logarithmic axis."""
+    require("matplotlib", "plot")
+    from matplotlib.figure import Figure  # not pyplot, which would look for a display
+    from matplotlib.style import context
+    from matplotlib.ticker import LogLocator
+
     keys = [key for key in TITLES if any(key in course for course in courses.values())]
-    # not pyplot, which would look for a display
-    figure_of: Any = require("matplotlib.figure", "plot").Figure
-    ticker: Any = require("matplotlib.ticker", "plot")
-    cycler: Any = require("matplotlib", "plot").cycler
-    look = cycler(linestyle=["-", "--", ":", "-."]) * cycler(color=_COLORS)
-    with require("matplotlib.style", "plot").context(["default", _STYLE]):
-        figure = figure_of((7.6, 2.9 * len(keys) + 0.2 * len(courses)), layout="constrained")
+    with context(["default", _STYLE]):
+        figure = Figure((7.6, 2.9 * len(keys) + 0.2 * len(courses)), layout="constrained")
         for key, axes in zip(keys, figure.subplots(len(keys), squeeze=False)[:, 0], strict=True):
             axes.set(title=TITLES[key], xlabel="updates")
-            axes.set_prop_cycle(look)
             if key == "valid ppl":
                 axes.set_yscale("log")
-                axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+                axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
                 axes.yaxis.set_major_formatter("{x:g}")
                 axes.minorticks_off()
             for course in courses.values():
-                points = sorted(course.get(key, {}).items())
-                axes.plot([x for x, _ in points], [y for _, y in points], marker=".")
+                points = dict(sorted(course.get(key, {}).items()))
+                axes.plot([*points], [*points.values()])
         figure.legend(axes.get_lines(), courses, loc="outside lower left", frameon=False)
         file = io.BytesIO()
         title = f"Learning curves of {', '.join(courses)}"

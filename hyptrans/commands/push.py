@@ -16,11 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Upload the folder.
-
-    Raises:
-        UserError: the folder cannot be used, or the hub refuses it.
-    """
+    """Upload the folder."""
     with quiet():
         from hyptrans.inference.sharing import hub
 

@@ -16,11 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Print a line for each score.
-
-    Raises:
-        UserError: the files do not belong together, or the tokenizer is not installed.
-    """
+    """Print a line for each score."""
     (translations,), references, tokenize = scores.read(
         [args.output], args.references, args.tokenize
     )

@@ -41,14 +41,9 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
 
 def subword_models(args: argparse.Namespace) -> dict[str, Path | None]:
     """Return the files of subword models that the options name, by kind."""
-    found: dict[str, Path | None] = {}
-    if args.sentencepiece_model:
-        found["sentencepiece"] = args.sentencepiece_model
-    if args.bpe_codes:
-        found["subword-nmt"] = args.bpe_codes
-    if args.no_subwords:
-        found["none"] = None
-    return found
+    named = {"sentencepiece": args.sentencepiece_model, "subword-nmt": args.bpe_codes}
+    none = {"none": None} if args.no_subwords else {}
+    return {kind: path for kind, path in named.items() if path} | none
 
 
 def n_best(
@@ -56,19 +51,13 @@ def n_best(
 ) -> list[list["Hypothesis"]]:
     """Translate lines; one that is too long for the model gets empty text and a warning.
 
-    Args:
-        model: a model from :func:`hyptrans.load`.
-        lines: a sentence each.
-        n: number of hypotheses for each.
-        options: options of the search.
-        done: number of lines before these, for the line numbers in warnings.
+    Warnings number the lines from ``done + 1``.
     """
     try:
         return model.n_best(lines, n, **options)
     except UserError:
         # the model refuses long sentences before it translates any
-        too_long = model.too_long(lines)
-        if not too_long:
+        if not (too_long := model.too_long(lines)):
             raise
     for i, tokens in too_long.items():
         sys.stderr.write(

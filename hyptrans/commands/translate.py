@@ -2,10 +2,9 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
 from io import TextIOWrapper
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 from hyptrans.commands.text_options import add_model, n_best, sources
 from hyptrans.data.corpus import scrubbed
@@ -14,9 +13,6 @@ from hyptrans.inference.options import BATCH_TOKENS, BEAM, LENPEN, SearchOptions
 from hyptrans.support.errors import UserError
 from hyptrans.support.flags import add_device, add_engine, positive, seed
 from hyptrans.support.lines import decoded
-
-if TYPE_CHECKING:
-    from hyptrans.inference.text_translator import TextTranslator
 
 _AT_A_TIME = 4000
 """Number of lines that are sorted by length and translated together, and then written."""
@@ -54,26 +50,19 @@ def _search_options(args: argparse.Namespace) -> SearchOptions:
     beam, n = args.beam or BEAM, args.n_best
     if n is not None and n > beam and not args.sampling:
         raise UserError(f"--n-best must be at most --beam, {beam}, got {n}")
-    names = ("beam", "lenpen", "max_length", "prefix", "sampling_topk", "temperature", "seed")
-    typed: Any = {name: getattr(args, name) for name in (*names, "batch_tokens")}
-    options: Any = {name: value for name, value in typed.items() if value is not None}
-    options["sampling"] = args.sampling
+    names = SearchOptions.__annotations__.keys() & vars(args).keys()
+    options: Any = {name: value for name in names if (value := getattr(args, name)) is not None}
     try:
         decide(options, n)
     except UserError as error:
         # in messages, only names of options have underscores
         named = str(error).replace("sampling=True", "--sampling").replace("_", "-")
         raise UserError(named) from error
-    found: SearchOptions = options
-    return found
+    return cast("SearchOptions", options)
 
 
 def main(args: argparse.Namespace) -> None:
-    """Translate standard input.
-
-    Raises:
-        UserError: the model cannot be used, an option is out of range, or a line is not UTF-8.
-    """
+    """Translate standard input."""
     options = _search_options(args)
     model = load(args.model, device=args.device, engine=args.engine, **sources(args))
     if isinstance(sys.stdout, TextIOWrapper):
@@ -86,17 +75,12 @@ def main(args: argparse.Namespace) -> None:
     done = 0
     stream = decoded(sys.stdin.buffer, "standard input")
     while lines := list(islice(stream, size)):
-        for text in _translated(model, lines, done, args.n_best, options):
-            # an untrusted dictionary may contain line ends and terminal control characters
-            sys.stdout.write(f"{scrubbed(text, raw_text=False)}\n")
+        found = n_best(model, lines, args.n_best or 1, options, done)
+        for number, hypotheses in enumerate(found, start=done + 1):
+            for one in hypotheses:
+                # an untrusted dictionary may contain line ends and terminal control characters
+                text = scrubbed(one.text, raw_text=False)
+                before = f"{number}\t{one.score:.4f}\t" if args.n_best else ""
+                sys.stdout.write(f"{before}{text}\n")
         sys.stdout.flush()
         done += len(lines)
-
-
-def _translated(
-    model: "TextTranslator", lines: list[str], done: int, n: int | None, options: SearchOptions
-) -> Iterator[str]:
-    found = n_best(model, lines, n or 1, options, done)
-    for number, hypotheses in enumerate(found, start=done + 1):
-        for one in hypotheses:
-            yield one.text if n is None else f"{number}\t{one.score:.4f}\t{one.text}"

@@ -22,11 +22,9 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u4
 """Characters of Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
 _OF_FAIRSEQ = re.compile(r"[SHD]-[0-9]+\t")
 """Beginning of a line with a source, a translation in tokens, or a detokenized translation."""
-# more digits than any number of sentences has; int refuses more than a few thousand
+# no more digits than int takes
 _TRANSLATION = re.compile(r"D-(?P<number>[0-9]{1,18})\t[^\t]*\t(?P<text>.*)", re.DOTALL)
 """The sentence's number, its score and its text."""
-_SHOWN = 40
-"""Most characters of a line in a message."""
 TRANSLATIONS_HELP = "translations, one per line or as fairseq-generate writes them"
 
 
@@ -62,10 +60,9 @@ def bleu_metric(
         return BLEU(lowercase=lowercase, tokenize=tokenize, references=references)
     # errors of MeCab, and of models that are downloaded at first use
     except (RuntimeError, ImportError, OSError) as error:
-        extra = tokenize.partition("-mecab")
-        how = f"install it with pip install 'sacrebleu[{extra[0]}]'" if extra[1] else str(error)
-        message = f"sacreBLEU's tokenizer {tokenize} cannot be used: {how}"
-        raise UserError(message) from error
+        language, mecab, _ = tokenize.partition("-mecab")
+        how = f"install it with pip install 'sacrebleu[{language}]'" if mecab else str(error)
+        raise UserError(f"sacreBLEU's tokenizer {tokenize} cannot be used: {how}") from error
 
 
 def bleu(
@@ -75,14 +72,7 @@ def bleu(
     lowercase: bool = False,
     tokenize: str = DEFAULT_TOKENIZER,
 ) -> Score:
-    """Return the BLEU of raw text.
-
-    Args:
-        translations: a line each.
-        references: one for each translation.
-        lowercase: ignore case.
-        tokenize: sacreBLEU's name of a tokenizer; :func:`tokenizer_for` returns a language's.
-    """
+    """Return the BLEU of raw text; :func:`tokenizer_for` returns a language's tokenizer."""
     return score_by(bleu_metric(tokenize, lowercase=lowercase), translations, references)
 
 
@@ -151,20 +141,14 @@ def read_translations(output: Path) -> list[str]:
 
 
 def read_text(path: Path) -> list[str]:
-    r"""Read the lines of a text, which only ``\n`` ends.
-
-    Raises:
-        UserError: the file is missing or empty, or is not text.
-    """
+    """Read the lines of a text, as :func:`hyptrans.support.lines.read_lines` yields them."""
     return list(read_lines(path))
 
 
 def detokenized(output: Path, lines: Sequence[str] | None = None) -> list[str]:
     """Read the translations in a file by ``fairseq-generate``: its ``D-`` lines, by number.
 
-    Args:
-        output: the file.
-        lines: its lines, if they were read already.
+    ``lines``: its lines, if they were read already.
 
     Raises:
         UserError: there are none, or one is missing, truncated or repeated.
@@ -177,7 +161,7 @@ def detokenized(output: Path, lines: Sequence[str] | None = None) -> list[str]:
         if parts is None:
             raise UserError(
                 f"{output}, line {place} is not a whole D- line of fairseq-generate "
-                f"({line[:_SHOWN]!r}); translate again if the file was cut"
+                f"({line[:40]!r}); translate again if the file was cut"
             )
         number = int(parts["number"])
         if number in found:
@@ -193,11 +177,7 @@ def detokenized(output: Path, lines: Sequence[str] | None = None) -> list[str]:
 def check_lengths(
     translations: Sequence[str], output: Path, lines: Sequence[str], references: Path
 ) -> None:
-    """Check that there are as many translations as references.
-
-    Raises:
-        UserError: the numbers differ.
-    """
+    """Raise UserError if there are not as many translations as references."""
     if len(lines) != len(translations):
         raise UserError(
             f"{output} has {len(translations)} translations for {len(lines)} lines of {references}"

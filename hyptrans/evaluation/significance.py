@@ -70,21 +70,14 @@ def compare(
     pairs = zip(first, second, references, strict=True)
     telling = sum(one.split() != other.split() and bool(ref.strip()) for one, other, ref in pairs)
     made = []
-    for name in signatures:
+    for name, signature in signatures.items():
         one: Any
         other: Any
         one, other = found[name]
         # sacreBLEU counts differences above the actual one; among equal ones there are none
         never_above = other.p_value == 1 / (samples + 1)
         alike = one.score == other.score or one.ci == other.ci == 0
-        made.append(
-            Comparison(
-                name,
-                (one.score, other.score),
-                (one.ci, other.ci),
-                1.0 if telling < 2 or (never_above and alike) else other.p_value,
-                signatures[name].format(short=False),
-                telling,
-            )
-        )
+        p = 1.0 if telling < 2 or (never_above and alike) else other.p_value
+        values, intervals = (one.score, other.score), (one.ci, other.ci)
+        made.append(Comparison(name, values, intervals, p, signature.format(short=False), telling))
     return made

@@ -33,6 +33,8 @@ MOST_COMPUTED = 1 << 24
 four times as many as 4,096 positions of width 1,024 need."""
 STORED = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 """Types in which a file may store parameters."""
+_ERRORS = (ValueError, RuntimeError, LookupError, TypeError, OverflowError, AssertionError)
+"""Errors of torch for options and parameters that do not fit, AssertionError for some sizes."""
 _LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.")
 _FLAG = re.compile(r"--([a-z][a-z-]+)")
 
@@ -125,10 +127,9 @@ def fresh(
     Raises:
         UserError: options contradict each other.
     """
+    cfg = configuration(architecture, options)
     with one_sentence():
-        return ARCHITECTURES[architecture].build(
-            configuration(architecture, options), *dictionaries
-        )
+        return ARCHITECTURES[architecture].build(cfg, *dictionaries)
 
 
 class _Unfilled(TorchFunctionMode):
@@ -149,18 +150,13 @@ def outline(
 ) -> tuple[EncoderDecoder, dict[str, Tensor]]:
     """Return the model that the options describe, without memory, and parameters by its names.
 
-    Args:
-        architecture: a known name.
-        options: as :func:`check_options` returns them.
-        dictionaries: those of source and target.
-        parameters: by name, as in a file.
+    ``options`` are as :func:`check_options` returns them, ``parameters`` by name, as in a file.
 
     Raises:
         UserError: something does not fit; the message is to follow the model's name.
     """
-    known = ARCHITECTURES[architecture]
     with one_sentence():
-        state = known.parts.current_names(parameters)
+        state = ARCHITECTURES[architecture].parts.current_names(parameters)
         check_version(state)
         _check_layers(configuration(architecture, options), state)
         with torch.device("meta"), _Unfilled(), torch.random.fork_rng(devices=[]):
@@ -190,11 +186,7 @@ def _check_layers(cfg: Any, parameters: Mapping[str, Tensor]) -> None:
 
 
 def _check_parameters(model: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
-    """Compare parameters with those of a model without memory.
-
-    Raises:
-        UserError: a parameter does not fit; the message names the first.
-    """
+    """Raise UserError for the first parameter that differs from those of a model without memory."""
     for name in model.keys() ^ given.keys():
         what = "is missing" if name in model else "belongs to no part of the model"
         raise UserError(f"its parameters and options do not go together ({name[:80]} {what})")
@@ -205,8 +197,7 @@ def _check_parameters(model: Mapping[str, Tensor], given: Mapping[str, Tensor]) 
                 f"its {name} is {shape}, and {tuple(wanted.shape)} by its options and "
                 "dictionaries: take those that it was trained with"
             )
-        fits = tensor.dtype in STORED if wanted.is_floating_point() else tensor.dtype == torch.long
-        if not fits:
+        if tensor.dtype not in (STORED if wanted.is_floating_point() else (torch.long,)):
             kind = str(tensor.dtype).removeprefix("torch.")
             raise UserError(f"its {name} is stored as {kind}, which no training writes")
         if not bool(tensor.isfinite().all()):
@@ -244,15 +235,7 @@ def one_sentence() -> Iterator[None]:
     """Turn errors of options and parameters into a UserError; name options as in Python."""
     try:
         yield
-    # torch raises AssertionError for some sizes
-    except (
-        ValueError,
-        RuntimeError,
-        LookupError,
-        TypeError,
-        OverflowError,
-        AssertionError,
-    ) as error:
+    except _ERRORS as error:
         lines = str(error).splitlines() or [type(error).__name__]
         reason = " ".join((lines[1] if len(lines) > 1 else lines[0]).split())
         reason = _FLAG.sub(lambda flag: flag[1].replace("-", "_"), reason)

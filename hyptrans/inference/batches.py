@@ -36,13 +36,12 @@ def by_length(
     order = sorted((i for i in range(len(sizes)) if sizes[i]), key=lambda i: (-sizes[i], i))
     batch: list[int] = []
     for i in bar(order, name, len(order), " sentences") if progress else order:
-        # the first sentence is the longest
-        full = batch and (len(batch) + 1) * sizes[batch[0]] > batch_tokens
-        if full or (
-            batch and step and rounded_up(sizes[batch[0]], step) > rounded_up(sizes[i], step)
-        ):
-            yield batch
-            batch = []
+        if batch:
+            longest = sizes[batch[0]]
+            full = (len(batch) + 1) * longest > batch_tokens
+            if full or (step and rounded_up(longest, step) > rounded_up(sizes[i], step)):
+                yield batch
+                batch = []
         batch.append(i)
     if batch:
         yield batch

@@ -50,14 +50,14 @@ def check_alike(models: Sequence[Contents]) -> None:
     """Raise UserError if models cannot be an ensemble: the same text becomes different tokens."""
     first, *others = models
     for one in others:
-        for part in ("languages", "dictionaries"):
-            if getattr(one, part) != getattr(first, part):
-                raise UserError(
-                    f"{first.place} and {one.place} cannot form an ensemble: their {part} differ"
-                )
-        if one.text.identity() != first.text.identity():
+        alike = {
+            "languages": one.languages == first.languages,
+            "dictionaries": one.dictionaries == first.dictionaries,
+            "subwords": one.text.identity() == first.text.identity(),
+        }
+        for part in [part for part, same in alike.items() if not same]:
             raise UserError(
-                f"{first.place} and {one.place} cannot form an ensemble: their subwords differ"
+                f"{first.place} and {one.place} cannot form an ensemble: their {part} differ"
             )
 
 

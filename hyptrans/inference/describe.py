@@ -16,11 +16,10 @@ def parameter_count(model: nn.Module) -> int:
 
 
 def radii(side: Any) -> dict[str, float]:
-    """Return embeddings' least, median and greatest distance from the origin, at curvature -1.
+    """Return the least, median and greatest distance of embeddings from the origin.
 
-    Args:
-        side: encoder or decoder; in a flat space a vector's distance is its length. The embedding
-            of padding is left out.
+    Distances are at curvature -1; in a flat space they are lengths. ``side`` is the encoder or the
+    decoder, whose embedding of padding is left out.
     """
     words, table = side.dictionary, side.embed_tokens
     tokens = torch.arange(len(words), device=next(table.parameters()).device)

@@ -15,11 +15,7 @@ MOST_SYMBOLS, MOST_BYTES = 1_000_000, 64 << 20
 
 @dataclass(frozen=True)
 class Size:
-    """The part of a dictionary that a model without text needs.
-
-    Attributes:
-        symbols: number of symbols.
-    """
+    """A dictionary's number of symbols, all that a model without text needs."""
 
     symbols: int
 
@@ -110,7 +106,5 @@ class Dictionary:
 
 def fingerprint(dictionary: Any) -> str:
     """Return the SHA-256 of a dictionary's symbols in order; fairseq's dictionaries work too."""
-    digest = hashlib.sha256()
-    for symbol in dictionary.symbols:
-        digest.update(f"{symbol}\n".encode(errors="surrogateescape"))
-    return digest.hexdigest()
+    text = "".join(f"{symbol}\n" for symbol in dictionary.symbols)
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()

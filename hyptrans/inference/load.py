@@ -8,45 +8,71 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.extras import MissingExtra, require
-from hyptrans.support.logs import quiet
 
 if TYPE_CHECKING:
     from hyptrans.inference.contents import Contents
     from hyptrans.inference.translator import Translator
 
-Place = str | os.PathLike[str]
+StrPath = str | os.PathLike[str]
 MODEL_HELP = "model folder, checkpoint, name of a bundled model, or user/name on the hub"
 SHIPPED = Path(__file__).resolve().parents[1] / "pretrained"
 # a name that begins with a dot is a path
-_REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
+REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 
 def load(
-    place: Place | Sequence[Place] | None,
+    place: StrPath | Sequence[StrPath] | None = None,
     *,
+    data: StrPath | None = None,
+    subword_models: Mapping[str, StrPath | None] | None = None,
+    moses: bool = False,
     device: str = "cpu",
     dtype: Any = "float32",
+    engine: str = "torch",
     revision: str | None = None,
     token: str | None = None,
-    engine: str = "torch",
-    **sources: Any,
 ) -> "Translator":
-    """Load a translation model; :func:`hyptrans.load` documents the arguments.
+    """Load a translation model: ``hyptrans.load("tatoeba-en-de").translate("Good night.")``.
+
+    No code from a folder or a checkpoint runs.
+
+    Args:
+        place: a model folder, as ``hyptrans export`` writes it; a checkpoint of ``fairseq-train``;
+            a name of :func:`hyptrans.models`; or a repository ``user/name`` of the Hugging Face
+            hub. Several make an ensemble, which averages probabilities; they need the same
+            languages, dictionaries and subwords.
+        data: for a checkpoint, the folder that ``hyptrans prepare`` wrote, by default the one that
+            it was trained on.
+        subword_models: for a checkpoint whose data folder does not record it, the file of its
+            subword model by kind, ``{"sentencepiece": path}`` or ``{"subword-nmt": path}``;
+            ``{"none": None}`` if tokens are separated by spaces.
+        moses: with ``subword_models``, text is tokenized as Moses does.
+        device: where the model computes, ``cpu`` or ``cuda``; ``auto`` takes ``cuda`` if available.
+        dtype: number format to compute in, ``float32`` or ``float64``.
+        engine: ``torch``, or ``onnx`` for the graphs that ``hyptrans export --onnx`` adds to a
+            model folder, which need no torch. Such a model translates, but does not score, align
+            or encode.
+        revision: branch, tag or commit of a repository.
+        token: access token for private repositories; by default that of the hub's login.
 
     Raises:
-        UserError: there is no such model, or it cannot be used.
+        hyptrans.UserError: there is no such model, or it cannot be used; one sentence says why.
     """
-    if place is None or (not isinstance(place, str | os.PathLike) and not list(place)):
+    places = [place] if isinstance(place, str | os.PathLike) else list(place or ())
+    if not places:
         raise UserError(
             f"no model is named: hyptrans.models() lists those of this package "
             f"({', '.join(shipped()) or 'none'}); others are a {MODEL_HELP}"
         )
-    places = [place] if isinstance(place, str | os.PathLike) else place
     # first, since importing torch takes seconds
     found = [locate(one, revision=revision, token=token) for one in places]
     if engine != "torch":
-        return _by_onnx(found, engine, device, dtype, sources)
+        of_torch = (device != "cpu", dtype != "float32", data, subword_models, moses)
+        return _by_onnx(found, engine, plain=not any(of_torch))
+    # here, so that importing the package stays fast
+    from hyptrans.support.extras import MissingExtra, require
+    from hyptrans.support.logs import quiet
+
     try:
         require("torch", "torch")
     except MissingExtra as error:
@@ -58,16 +84,16 @@ def load(
 
         # whatever the caller's default device is
         with torch.device("cpu"):
-            contents = [read(one, **sources) for one in found]
+            contents = [
+                read(one, data=data, subword_models=subword_models, moses=moses) for one in found
+            ]
             return Translator(*contents, device=device, dtype=dtype)
 
 
-def _by_onnx(
-    places: Sequence[Path], engine: str, device: str, dtype: Any, sources: Mapping[str, Any]
-) -> "Translator":
+def _by_onnx(places: Sequence[Path], engine: str, *, plain: bool) -> "Translator":
     if engine != "onnx":
         raise UserError(f"engine must be torch or onnx, got {str(engine)[:40]}")
-    if device != "cpu" or dtype != "float32" or any(sources.values()):
+    if not plain:
         raise UserError(
             "engine onnx computes in float32 on the CPU, from a model folder that brings its text "
             "processing: leave device, dtype, data and subword models out"
@@ -82,22 +108,20 @@ def _by_onnx(
 
 
 def read(
-    place: Place,
+    place: StrPath,
     *,
-    data: Place | None = None,
-    subword_models: Mapping[str, Place | None] | None = None,
+    data: StrPath | None = None,
+    subword_models: Mapping[str, StrPath | None] | None = None,
     moses: bool = False,
-    revision: str | None = None,
-    token: str | None = None,
 ) -> "Contents":
-    """Read the contents of a model; the arguments are those of :func:`hyptrans.load`.
+    """Read the contents of a model; the arguments are those of :func:`load`.
 
     Raises:
         UserError: there is no such model, or a part of it is missing or damaged.
     """
     from hyptrans.inference.sharing import folder
 
-    found = locate(place, revision=revision, token=token)
+    found = locate(place)
     if found.is_dir():
         if data is not None or subword_models or moses:
             raise UserError(
@@ -120,7 +144,7 @@ def shipped() -> list[str]:
     return sorted(path.name for path in folders if path.is_dir())
 
 
-def locate(place: Place, *, revision: str | None = None, token: str | None = None) -> Path:
+def locate(place: StrPath, *, revision: str | None = None, token: str | None = None) -> Path:
     """Return the file or folder that a name means.
 
     The name may be a path, else a model that comes with the package, else a repository of the hub,
@@ -143,7 +167,7 @@ def locate(place: Place, *, revision: str | None = None, token: str | None = Non
     )
     # if the parent folder exists or the name is a checkpoint's, it is a path to a missing file
     is_path = name.endswith(".pt") or Path(name).parent.is_dir()
-    if is_path or not _REPOSITORY.fullmatch(name):
+    if is_path or not REPOSITORY.fullmatch(name):
         raise UserError(f"{nothing}, nor a repository user/name")
     from hyptrans.inference.sharing.hub import fetch
 

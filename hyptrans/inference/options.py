@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
 from hyptrans.inference.sentences import MOST, Language, check_at_least_one, check_bounded
@@ -100,38 +100,35 @@ def decide(options: SearchOptions, n: int | None) -> Settings:
     """
     check_names(options, SearchOptions)
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    counts = given.keys() & {"beam", "max_length", "sampling_topk", "batch_tokens"}
-    check_at_least_one(**({} if n is None else {"n": n}), **{name: given[name] for name in counts})
+    counts = ("beam", "max_length", "sampling_topk", "batch_tokens")
+    check_at_least_one(n=1 if n is None else n, **{k: given[k] for k in counts if k in given})
     temperature, beam = given.get("temperature", 1.0), given.get("beam", BEAM)
     check_bounded(*TEMPERATURES, temperature=temperature)
     if "lenpen" in given and "length_penalty" in given:
         raise UserError("lenpen and length_penalty are the same: leave one out")
-    for name in given.keys() & {"lenpen", "length_penalty"}:
-        check_bounded(-MOST_LENPEN, MOST_LENPEN, **{name: given[name]})
-    lenpen = float(given.get("length_penalty", given.get("lenpen", LENPEN)))
+    name = "lenpen" if "lenpen" in given else "length_penalty"
+    check_bounded(-MOST_LENPEN, MOST_LENPEN, **{name: given.get(name, LENPEN)})
+    lenpen = float(given.get(name, LENPEN))
     sampling = given.get("sampling", False)
     if not isinstance(sampling, bool):
         raise TypeError(f"sampling must be True or False, got {type(sampling).__name__}")
+    settings = Settings(int(beam), lenpen, temperature=float(temperature))
     if not sampling:
         for name in given.keys() & {"sampling_topk", "seed"}:
             raise UserError(f"{name} is for samples: set sampling=True, or leave it out")
         if n is not None and n > beam:
             raise UserError(f"n={n} translations need a beam of at least as many, got beam={beam}")
-        return Settings(int(beam), lenpen, temperature=float(temperature))
+        return settings
     if "beam" in given:
         raise UserError("sampling uses no beam: leave beam out; n_best(…, n) draws n samples")
     seed = given.get("seed")
     if seed is not None:
         check_bounded(0, MOST_SEED, seed=seed)
+        seed = operator.index(seed)
     import numpy as np
 
-    return Settings(
-        beam=int(n or BEAM),
-        lenpen=lenpen,
-        temperature=float(temperature),
-        sample_from=int(given.get("sampling_topk", MOST)),
-        generator=np.random.default_rng(None if seed is None else operator.index(seed)),
-    )
+    most, draw = int(given.get("sampling_topk", MOST)), np.random.default_rng(seed)
+    return replace(settings, beam=int(n or BEAM), sample_from=most, generator=draw)
 
 
 def limits(rows: Sequence[Sequence[int]], options: SearchOptions, most: int) -> list[int]:

@@ -8,6 +8,9 @@ from hyptrans.inference.dictionary import Dictionary
 from hyptrans.support.errors import UserError
 from hyptrans.support.flags import MOST
 
+Texts = str | Iterable[str]
+"""A sentence, or several."""
+
 
 class Language:
     """A model's source or target language; turns texts into rows of tokens.
@@ -25,7 +28,7 @@ class Language:
         self.side, self.words, self.longest = side, words, longest
         self._cut = cut
 
-    def rows(self, texts: str | Iterable[str]) -> list[list[int]]:
+    def rows(self, texts: Texts) -> list[list[int]]:
         """Return each text's tokens with the end of sentence; none for an empty text.
 
         Raises:
@@ -34,7 +37,7 @@ class Language:
         """
         return [row for row, _ in self.cut_all(texts)]
 
-    def cut_all(self, texts: str | Iterable[str]) -> list[tuple[list[int], tuple[str, ...]]]:
+    def cut_all(self, texts: Texts) -> list[tuple[list[int], tuple[str, ...]]]:
         """Return the rows of :meth:`rows`, each with the subwords of its text."""
         if isinstance(texts, bytes) or not isinstance(texts, Iterable):
             raise TypeError(f"text or a list of sentences is needed, got {type(texts).__name__}")

@@ -32,11 +32,6 @@ class TextRules:
     steps: tuple[TextSteps, TextSteps]
     one_model: bool = True
 
-    @property
-    def model_name(self) -> str | None:
-        """Name of the subword model's file in a folder."""
-        return subwords.MODEL_NAMES.get(self.kind)
-
     def identity(self) -> tuple[Any, ...]:
         """Return a value that is equal for rules that split every text into the same subwords."""
         model = None if self.model is None else self.model.read_bytes()

@@ -17,7 +17,7 @@ from hyptrans.inference.options import (
     prefixes,
 )
 from hyptrans.inference.results import Hypothesis
-from hyptrans.inference.sentences import Language
+from hyptrans.inference.sentences import Language, Texts
 from hyptrans.support.errors import UserError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class TextTranslator(ABC):
     def translate(
         self, sources: Iterable[str], **options: "Unpack[SearchOptions]"
     ) -> list[str]: ...
-    def translate(self, sources: str | Iterable[str], **options: "Unpack[SearchOptions]") -> Any:
+    def translate(self, sources: Texts, **options: "Unpack[SearchOptions]") -> Any:
         """Translate sentences by beam search or by sampling.
 
         Args:
@@ -89,7 +89,7 @@ class TextTranslator(ABC):
         self, sources: Iterable[str], n: int | None = None, **options: "Unpack[SearchOptions]"
     ) -> list[list[Hypothesis]]: ...
     def n_best(
-        self, sources: str | Iterable[str], n: int | None = None, **options: "Unpack[SearchOptions]"
+        self, sources: Texts, n: int | None = None, **options: "Unpack[SearchOptions]"
     ) -> Any:
         """Return the ``n`` best translations of each sentence, best first.
 

@@ -16,7 +16,7 @@ from hyptrans.inference.contents import Contents
 from hyptrans.inference.options import BATCH_TOKENS, BatchOptions, Settings, check_names
 from hyptrans.inference.results import Alignment, Encoding
 from hyptrans.inference.search import search
-from hyptrans.inference.sentences import check_at_least_one
+from hyptrans.inference.sentences import Texts, check_at_least_one
 from hyptrans.inference.text_translator import TextTranslator
 from hyptrans.support.errors import UserError
 
@@ -114,12 +114,7 @@ class Translator(TextTranslator):
     def score(
         self, sources: Iterable[str], targets: Iterable[str], **options: "Unpack[BatchOptions]"
     ) -> list[float]: ...
-    def score(
-        self,
-        sources: str | Iterable[str],
-        targets: str | Iterable[str],
-        **options: "Unpack[BatchOptions]",
-    ) -> Any:
+    def score(self, sources: Texts, targets: Texts, **options: "Unpack[BatchOptions]") -> Any:
         """Return log-probabilities, base e, of given translations, sentence ends included.
 
         Texts are split into subwords anew, as in training. A search may have built the same text
@@ -139,12 +134,7 @@ class Translator(TextTranslator):
     def align(
         self, sources: Iterable[str], targets: Iterable[str], **options: "Unpack[BatchOptions]"
     ) -> list[Alignment]: ...
-    def align(
-        self,
-        sources: str | Iterable[str],
-        targets: str | Iterable[str],
-        **options: "Unpack[BatchOptions]",
-    ) -> Any:
+    def align(self, sources: Texts, targets: Texts, **options: "Unpack[BatchOptions]") -> Any:
         """Return attention and log-probabilities for given translations; see :meth:`score`.
 
         Raises:
@@ -160,7 +150,7 @@ class Translator(TextTranslator):
     def encode(
         self, sources: Iterable[str], **options: "Unpack[BatchOptions]"
     ) -> list[Encoding]: ...
-    def encode(self, sources: str | Iterable[str], **options: "Unpack[BatchOptions]") -> Any:
+    def encode(self, sources: Texts, **options: "Unpack[BatchOptions]") -> Any:
         """Return each sentence's encoder states in all layers, and the spaces that they lie in.
 
         Raises:
@@ -204,12 +194,7 @@ class Translator(TextTranslator):
         return padded([rows[i] for i in batch], self._source.words, left=True).to(self.device)
 
     def _forced(
-        self,
-        sources: str | Iterable[str],
-        targets: str | Iterable[str],
-        options: BatchOptions,
-        *,
-        look: bool,
+        self, sources: Texts, targets: Texts, options: BatchOptions, *, look: bool
     ) -> list[Alignment]:
         """Return alignments with log-probabilities; only ``look`` adds subwords and weights."""
         if isinstance(sources, str) != isinstance(targets, str):

@@ -34,6 +34,9 @@ class Service:
         max_characters: most characters of a text.
         max_waiting: most texts that may be unanswered at a time.
         look: returns what the page draws for a model and texts; None for translations alone.
+
+    Attributes:
+        line: the queue.
     """
 
     def __init__(
@@ -45,7 +48,7 @@ class Service:
     ) -> None:
         self._models, self._longest, self._most = models, max_characters, max_waiting
         self._look = look
-        self._line = Line(self._run)
+        self.line = Line(self._run)
 
     def app(self, hosts: Sequence[str]) -> Starlette:
         """Return the application; it refuses requests to any host not in ``hosts``."""
@@ -65,13 +68,8 @@ class Service:
                 ClientDisconnect: _failed,
                 Exception: _failed,
             },
-            lifespan=self._line.working,
+            lifespan=self.line.working,
         )
-
-    @property
-    def busy(self) -> bool:
-        """Whether a model works on a batch."""
-        return self._line.busy
 
     def _run(self, kind: Kind, texts: list[str]) -> list[Any]:
         model = self._models[kind.model]
@@ -90,12 +88,12 @@ class Service:
         looks = request.url.path == "/look"
         if looks and len(texts) != 1:
             raise HTTPException(400, "/look takes exactly one text")
-        if self._line.unanswered + len(texts) > self._most:
+        if self.line.unanswered + len(texts) > self._most:
             sentence = f"the queue is full ({self._most:,} texts): try again later"
             raise HTTPException(429, sentence, {"Retry-After": "1"})
         kind = Kind(request.url.path, name, beam, penalty)
         try:
-            found = await self._line.ask(kind, texts)
+            found = await self.line.ask(kind, texts)
         except asyncio.CancelledError as error:
             raise HTTPException(503, "the server is stopping: try again later") from error
         results = found if looks else [row[:n] for row in found]
@@ -121,14 +119,16 @@ class Service:
 
     async def _list(self, request: Request) -> Response:
         about = ("architecture", "languages", "max_tokens")
-        found = [
-            {"name": name} | {fact: getattr(model, fact) for fact in about}
-            for name, model in self._models.items()
-        ]
-        return JSONResponse(found)
+        models = self._models.items()
+        return JSONResponse(
+            [
+                {"name": name} | {fact: getattr(model, fact) for fact in about}
+                for name, model in models
+            ]
+        )
 
     async def _health(self, request: Request) -> Response:
-        return JSONResponse({"status": "ok", "unanswered": self._line.unanswered})
+        return JSONResponse({"status": "ok", "unanswered": self.line.unanswered})
 
 
 async def _fields(request: Request) -> dict[str, Any]:

@@ -44,11 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Serve until SIGTERM or Ctrl-C, then answer the requests that have already arrived.
-
-    Raises:
-        UserError: a model or the port cannot be used.
-    """
+    """Serve until SIGTERM or Ctrl-C, then answer the requests that have already arrived."""
     check_bounded(0, 65535, port=args.port)
     uvicorn = require("uvicorn", "serve")
     from hyptrans.serve.app import Service
@@ -83,5 +79,5 @@ def main(args: argparse.Namespace) -> None:
     try:
         uvicorn.Server(config).run(sockets=[listening])
     finally:
-        if service.busy:  # a batch outlived the grace, and Python would wait for its thread
+        if service.line.busy:  # a batch outlived the grace, and Python would wait for its thread
             os._exit(0)

@@ -33,13 +33,9 @@ from hyptrans.transformers.tokenizer import HyptransTokenizer  # noqa: E402
 
 _library.AutoConfig.register(HyptransConfig.model_type, HyptransConfig, exist_ok=True)
 _library.AutoTokenizer.register(HyptransConfig, HyptransTokenizer, exist_ok=True)
-for _auto in (_library.AutoModel, _library.AutoModelForSeq2SeqLM):
+_models: tuple[Any, ...] = (_library.AutoModel, _library.AutoModelForSeq2SeqLM)
+for _auto in _models:
     _auto.register(HyptransConfig, HyptransForConditionalGeneration, exist_ok=True)
-_loaders: tuple[Any, ...] = (
-    *(_library.AutoConfig, _library.AutoTokenizer),
-    *(_library.AutoModel, _library.AutoModelForSeq2SeqLM),
-    HyptransConfig,
-)
-for _auto in _loaders:
+for _auto in (_library.AutoConfig, _library.AutoTokenizer, *_models, HyptransConfig):
     _auto.from_pretrained = _of_the_package(_auto.from_pretrained)
 __all__ = ["HyptransConfig", "HyptransForConditionalGeneration", "HyptransTokenizer"]

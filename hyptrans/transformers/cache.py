@@ -10,10 +10,8 @@ from transformers import Cache
 class HyptransCache(Cache):
     """The tokens ``[B, T]`` that the decoder has seen, and what it keeps of them.
 
-    Keys and values, or the sums of linear attention, stay in the core's own form.
-
-    Args:
-        state: state of the core's decoder before the first token.
+    Keys and values, or the sums of linear attention, stay in ``state``, which the core's decoder
+    made before the first token.
     """
 
     is_compileable = False
@@ -27,9 +25,8 @@ class HyptransCache(Cache):
 
     def extended(self, tokens: Tensor) -> Tensor:
         """Append new tokens ``[B, T']`` and return all tokens."""
-        every = tokens if self.tokens is None else torch.cat([self.tokens, tokens], 1)
-        self.tokens = every
-        return every
+        self.tokens = tokens if self.tokens is None else torch.cat([self.tokens, tokens], 1)
+        return self.tokens
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         return 0 if self.tokens is None else self.tokens.size(1)

@@ -24,11 +24,7 @@ class EncoderOutput(BaseModelOutput):
 
 
 class Encode:
-    """The encoder as ``generate`` calls it.
-
-    Args:
-        model: the model whose encoder it runs.
-    """
+    """The encoder of a model, as ``generate`` calls it."""
 
     def __init__(self, model: Any) -> None:
         self.model = model

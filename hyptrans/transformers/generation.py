@@ -1,9 +1,12 @@
 """Options of ``generate`` from a model folder, checked, since the folder may be a stranger's."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from transformers import GenerationConfig
+import torch
+from torch import Tensor
+from transformers import GenerationConfig, StoppingCriteria
 from transformers.utils import GENERATION_CONFIG_NAME
 
 from hyptrans.support.errors import UserError
@@ -32,9 +35,7 @@ _TOKENS = [
 def read(folder: Path, symbols: int) -> GenerationConfig | None:
     """Read a model folder's options for ``generate``; return None if it has none.
 
-    Args:
-        folder: a model folder.
-        symbols: number of symbols in the target's dictionary.
+    ``symbols`` is the size of the target's dictionary.
 
     Raises:
         UserError: the file is damaged, or an option is unknown, of another type or out of range.
@@ -69,3 +70,15 @@ def _fits(value: Any, kind: type, most: int) -> bool:
     if kind is float:
         return isinstance(value, int | float) and abs(value) <= _MOST
     return isinstance(value, int) and 0 <= value <= most
+
+
+class StopStrings(StoppingCriteria):
+    """Ends a hypothesis as soon as its text contains one of the strings."""
+
+    def __init__(self, strings: Sequence[str], tokenizer: Any) -> None:
+        self.strings, self.tokenizer = strings, tokenizer
+
+    def __call__(self, input_ids: Tensor, scores: Any, **_: Any) -> Any:
+        texts = self.tokenizer.batch_decode(input_ids, skip_special_tokens=True)
+        found = [any(string in text for string in self.strings) for text in texts]
+        return torch.tensor(found, device=input_ids.device)

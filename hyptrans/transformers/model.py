@@ -1,28 +1,24 @@
 """A translation model of this package as a model of the library transformers."""
 
 import copy
+import dataclasses
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 from transformers import (
     GenerationConfig,
     GenerationMixin,
     PreTrainedModel,
-    StoppingCriteria,
     StoppingCriteriaList,
 )
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
-from hyptrans.geometry import lorentz
-from hyptrans.geometry.precision import at_least_float32
 from hyptrans.inference import architecture
-from hyptrans.inference.describe import parameter_count
-from hyptrans.inference.load import read
+from hyptrans.inference.load import locate, read
 from hyptrans.inference.options import BEAM
 from hyptrans.inference.sharing import card, folder
 from hyptrans.seq2seq.version import KEY, this_version
@@ -32,13 +28,10 @@ from hyptrans.transformers import generation
 from hyptrans.transformers.cache import HyptransCache
 from hyptrans.transformers.configuration import HyptransConfig
 from hyptrans.transformers.encoding import Encode, EncoderOutput, embedded, of_each
+from hyptrans.transformers.training import IGNORED, check_points, loss
 
-IGNORED = -100
-"""A label that adds no loss."""
 LONGEST = 200
 """Most tokens that ``generate`` makes by default; a model may allow fewer."""
-OFF = 1e-5
-"""How far a point may be off its space, relative to its squared time: 100 times the rounding."""
 _DTYPES = (torch.float32, torch.float64, torch.bfloat16)
 _REFUSED = {
     *("attn_implementation", "device_map", "load_in_4bit", "load_in_8bit", "output_loading_info"),
@@ -59,7 +52,6 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
     """
 
     config_class = HyptransConfig
-    main_input_name = "input_ids"
     accepts_loss_kwargs = True
     """The trainer passes the number of labels over all processes and accumulated batches."""
 
@@ -71,9 +63,10 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         self.encoder.main_input_name = self.main_input_name
         self.register_buffer(KEY, this_version())
         self._tied_weights_keys = _shared(self)
-        words = (config.bos_token_id, config.pad_token_id, config.eos_token_id)
         self.generation_config = GenerationConfig(
-            **dict(zip(("bos_token_id", "pad_token_id", "eos_token_id"), words, strict=True)),
+            bos_token_id=config.bos_token_id,
+            pad_token_id=config.pad_token_id,
+            eos_token_id=config.eos_token_id,
             decoder_start_token_id=config.decoder_start_token_id,
             max_length=min(LONGEST, self.decoder.longest) + 1,
             num_beams=BEAM,
@@ -111,21 +104,20 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         """
         for name in sorted(_REFUSED & {name for name, value in options.items() if value}):
             raise UserError(f"models of hyptrans are loaded without {name}: leave it out")
-        found = read(pretrained_model_name_or_path, revision=revision, token=token)
+        found = read(locate(pretrained_model_name_or_path, revision=revision, token=token))
         if dtype == "auto":
             kind = next(t.dtype for t in found.parameters.values() if t.is_floating_point())
             dtype = kind if kind in _DTYPES else None
-        wanted = dtype or torch.float32
-        wanted = getattr(torch, wanted, None) if isinstance(wanted, str) else wanted
+        named = isinstance(dtype, str)
+        wanted = getattr(torch, dtype, None) if named else dtype or torch.float32
         if wanted not in _DTYPES:
             raise UserError(f"dtype must be float32, float64 or bfloat16, got {dtype}")
-        chosen = found.options
         if isinstance(config, HyptransConfig) and config.options is not None:
-            chosen = architecture.check_options(found.architecture, config.options)
-        core = architecture.build(found.architecture, chosen, found.dictionaries, found.parameters)
-        own = HyptransConfig.of_contents(found)
-        own.options = dict(chosen)
-        model: Any = cls(own, core.requires_grad_())
+            checked = architecture.check_options(found.architecture, config.options)
+            found = dataclasses.replace(found, options=checked)
+        parts = (found.architecture, found.options, found.dictionaries, found.parameters)
+        core = architecture.build(*parts).requires_grad_()
+        model: Any = cls(HyptransConfig.of_contents(found), core)
         stored = generation.read(Path(found.place), len(found.dictionaries[1]))
         model.generation_config = stored or model.generation_config
         return model.to(wanted).eval()
@@ -174,7 +166,7 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
                 padded on the left.
         """
         if self.training:
-            self._check_points()
+            check_points(self, self.encoder)
         cache = past_key_values if cache is None else cache
         if output_attentions is None:
             output_attentions = self.config.output_attentions
@@ -209,7 +201,7 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         if cache is None:
             logits = self.decoder.logits(states[-1], None)
         made = Seq2SeqLMOutput(
-            loss=None if labels is None else _loss(logits, labels, num_items_in_batch),
+            loss=None if labels is None else loss(logits, labels, num_items_in_batch),
             logits=logits,
             cache=cache,
             decoder_hidden_states=of_each(states if output_hidden_states else None, new),
@@ -272,26 +264,6 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         # with a cache, the mask covers earlier tokens too
         return tokens.masked_fill(mask[:, -tokens.size(1) :].eq(0), self.config.pad_token_id)
 
-    def _check_points(self) -> None:
-        """Refuse training that moves embeddings off their space.
-
-        Raises:
-            UserError: noise is added to them, or an optimizer treats them as vectors.
-        """
-        table = self.encoder.embed_tokens
-        curved = self.encoder.space_of(table).kind != "euclidean"
-        if curved and getattr(table, "neftune_noise_alpha", None):
-            raise UserError("neftune_noise_alpha moves points off their space: leave it out")
-        for name, point in self.named_parameters():
-            if hasattr(point, "manifold") and point.dtype in (torch.float32, torch.float64):
-                with torch.no_grad():
-                    off = lorentz.violation(point, c=point.manifold.c).max()
-                if off > OFF:
-                    raise UserError(
-                        f"{name} has points that the optimizer moved off their space: train with "
-                        'hyptrans.optim.RiemannianAdam, or with embedding_storage="space"'
-                    )
-
     def stand_in(self, tokens: Tensor | None, vectors: Tensor) -> Tensor:
         """Return tokens, none of them padding, to stand for vectors ``[B, T, D]``."""
         if tokens is not None:
@@ -315,16 +287,8 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
 
     def card(self, title: str, folder: str) -> str:
         """Return the model card of a folder with this model."""
-        return card.make(
-            title,
-            folder=folder,
-            architecture=self.config.architecture,
-            languages=self.config.languages,
-            facts=getattr(self.config, "facts", {}),
-            spaces=self.encoder.state_spaces(),
-            parameters=parameter_count(self),
-            precision=str(self.dtype).removeprefix("torch."),
-        )
+        precision = str(self.dtype).removeprefix("torch.")
+        return card.make(title, self.config, self, folder=folder, precision=precision)
 
     def _get_stopping_criteria(
         self, generation_config: Any, stopping_criteria: Any, tokenizer: Any = None
@@ -334,7 +298,11 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         if strings is not None and tokenizer is not None:
             generation_config = copy.copy(generation_config)
             generation_config.stop_strings = None
-            own.append(_StopStrings([strings] if isinstance(strings, str) else strings, tokenizer))
+            own.append(
+                generation.StopStrings(
+                    [strings] if isinstance(strings, str) else strings, tokenizer
+                )
+            )
         made: Any = super()._get_stopping_criteria  # type: ignore[misc]
         return made(generation_config, own, tokenizer)
 
@@ -351,26 +319,6 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
     def _supports_default_dynamic_cache(cls) -> bool:
         # generate uses the cache that the first step returns
         return False
-
-
-class _StopStrings(StoppingCriteria):
-    """Ends a hypothesis as soon as its text contains one of the strings."""
-
-    def __init__(self, strings: Sequence[str], tokenizer: Any) -> None:
-        self.strings, self.tokenizer = strings, tokenizer
-
-    def __call__(self, input_ids: Tensor, scores: Any, **_: Any) -> Any:
-        texts = self.tokenizer.batch_decode(input_ids, skip_special_tokens=True)
-        found = [any(string in text for string in self.strings) for text in texts]
-        return torch.tensor(found, device=input_ids.device)
-
-
-def _loss(logits: Tensor, labels: Tensor, items: Any) -> Tensor:
-    """Return the cross entropy: the mean over labels, or the sum divided by ``items``."""
-    # in half precision a sum of thousands of terms has two correct digits
-    logits = at_least_float32(logits.flatten(0, 1))
-    summed = F.cross_entropy(logits, labels.flatten(), reduction="sum")
-    return summed / (labels.ne(IGNORED).sum() if items is None else items)
 
 
 def _shared(model: torch.nn.Module) -> dict[str, str]:

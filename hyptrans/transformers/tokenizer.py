@@ -7,18 +7,12 @@ from typing import Any
 
 from transformers import PreTrainedTokenizer
 
-from hyptrans.inference import text
-from hyptrans.inference.contents import dictionary_file
+from hyptrans.inference import contents, text
 from hyptrans.inference.dictionary import SPECIAL, Dictionary
 from hyptrans.inference.load import locate
 from hyptrans.inference.sharing import folder
 from hyptrans.inference.text import TextRules
 from hyptrans.support.errors import UserError
-
-_BINARY = "data-bin"
-"""The folder where ``hyptrans prepare`` puts dictionaries."""
-_OPTIONS = ("model_max_length", "truncation_side")
-"""The library's options that a caller may set when a folder is read."""
 
 
 class HyptransTokenizer(PreTrainedTokenizer):
@@ -49,9 +43,9 @@ class HyptransTokenizer(PreTrainedTokenizer):
         # datasets ignores an attribute of this name when it compares tokenizers
         self.cache: dict[int, Callable[[str], list[str]]] = {}
         self._join = rules.decoder()
-        bos, pad, eos, unk = SPECIAL
-        names = {"bos_token": bos, "pad_token": pad, "eos_token": eos, "unk_token": unk}
-        super().__init__(**{**names, "split_special_tokens": True, **options})
+        names = ("bos_token", "pad_token", "eos_token", "unk_token")
+        special = dict(zip(names, SPECIAL, strict=True))
+        super().__init__(**{**special, "split_special_tokens": True, **options})
 
     @classmethod
     def from_pretrained(  # type: ignore[override]
@@ -69,9 +63,11 @@ class HyptransTokenizer(PreTrainedTokenizer):
         """
         place = locate(pretrained_model_name_or_path, revision=revision, token=token)
         found = folder.read(place, with_parameters=False)
-        options.setdefault("model_max_length", found.options.get("max_source_positions"))
-        known = {name: options[name] for name in _OPTIONS if options.get(name) is not None}
-        return cls(found.languages, found.dictionaries, found.text, **known)
+        options = {"model_max_length": found.options.get("max_source_positions"), **options}
+        # of the library's options, those that a caller may set when a folder is read
+        known = ("model_max_length", "truncation_side")
+        chosen = {name: options[name] for name in known if options.get(name) is not None}
+        return cls(found.languages, found.dictionaries, found.text, **chosen)
 
     @classmethod
     def from_data(
@@ -82,12 +78,10 @@ class HyptransTokenizer(PreTrainedTokenizer):
         Raises:
             UserError: ``hyptrans prepare`` did not write the folder.
         """
-        rules = text.from_data(Path(data), (source, target), {}, moses=False)
-        one, other = (
-            Dictionary.load(dictionary_file(Path(data) / _BINARY, language))
-            for language in (source, target)
-        )
-        return cls((source, target), (one, other), rules, **options)
+        place, languages = Path(data), (source, target)
+        rules = text.from_data(place, languages, {}, moses=False)
+        pair = contents.dictionaries(contents.data_bin(place), languages)
+        return cls(languages, pair, rules, **options)
 
     @property
     def vocab_size(self) -> int:
@@ -115,10 +109,8 @@ class HyptransTokenizer(PreTrainedTokenizer):
         self, save_directory: str, filename_prefix: str | None = None
     ) -> tuple[str, ...]:
         """Write dictionaries and subword model; the model writes the folder's other files."""
-        place = Path(save_directory)
-        return tuple(
-            map(str, folder.write_text(self.languages, self.dictionaries, self.rules, place))
-        )
+        parts = (self.languages, self.dictionaries, self.rules)
+        return tuple(map(str, folder.write_text(*parts, Path(save_directory))))
 
     def _tokenize(self, text: str, **_: Any) -> list[str]:
         if self._side not in self.cache:

@@ -9,6 +9,7 @@ import pytest
 import hyptrans
 from hyptrans.commands import translate
 from hyptrans.commands.cli import PROGRAM
+from hyptrans.inference.results import Hypothesis
 from tests.commands.conftest import call, typed
 
 UNKNOWN_SUBWORDS = (
@@ -40,15 +41,16 @@ def test_translate_prints_one_line_for_each_input_line(model, texts, capsys, mon
 def test_translations_are_utf8_in_any_locale(model, monkeypatch):
     out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", out)
-    monkeypatch.setattr(translate, "_translated", lambda *_: ["\N{GREEK SMALL LETTER PI}"])
+    found = Hypothesis("\N{GREEK SMALL LETTER PI}", 0.0, 0.0, ())
+    monkeypatch.setattr(translate, "n_best", lambda *_: [[found]])
     typed(monkeypatch, b"x\n")
     assert PROGRAM.run(["translate", str(model)]) == 0
     assert out.buffer.getvalue().decode() == "\N{GREEK SMALL LETTER PI}\n"
 
 
 def test_translations_are_one_line_without_control_characters(model, capsys, monkeypatch):
-    made = "a\x1b[2J\x9bm\u2028b\x85c\td"
-    monkeypatch.setattr(translate, "_translated", lambda *_: [made])
+    made = Hypothesis("a\x1b[2J\x9bm\u2028b\x85c\td", 0.0, 0.0, ())
+    monkeypatch.setattr(translate, "n_best", lambda *_: [[made]])
     typed(monkeypatch, b"x\n")
     assert call(capsys, "translate", model)[1] == "a[2Jm b c\td\n"
 

@@ -2,8 +2,10 @@
 
 import ast
 import re
+from types import SimpleNamespace
 
 import pytest
+from torch import nn
 
 from hyptrans.geometry.space import Space
 from hyptrans.inference.sharing import card, hub
@@ -12,9 +14,10 @@ LINES = "\n```\n\n# Heading\n"
 
 
 def made(name="model", *, folder="model", languages=("en", "de"), **facts):
-    about = {"architecture": "hybonet", "parameters": 1, "precision": "half"}
-    space = [Space("euclidean")]
-    return card.make(name, folder=folder, languages=languages, facts=facts, spaces=space, **about)
+    about = SimpleNamespace(architecture="hybonet", languages=languages, facts=facts)
+    model = nn.Linear(1, 1)
+    model.encoder = SimpleNamespace(state_spaces=lambda: [Space("euclidean")])
+    return card.make(name, about, model, folder=folder, precision="half")
 
 
 def test_card_escapes_text_from_the_checkpoint():

@@ -122,7 +122,8 @@ def test_loss_with_num_items_divides_the_sum_by_it(model, tokenizer):
 
 def test_loss_of_bfloat16_logits_accumulates_in_float32(library, rng):
     logits, labels = torch.randn(4, 50, 300, generator=rng), torch.randint(300, (4, 50))
-    loss, half = importlib.import_module("hyptrans.transformers.model")._loss, logits.bfloat16()
+    loss = importlib.import_module("hyptrans.transformers.training").loss
+    half = logits.bfloat16()
     found = loss(half, labels, None)
     assert found.dtype == torch.float32
     torch.testing.assert_close(found, loss(half.float(), labels, None))

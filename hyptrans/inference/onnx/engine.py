@@ -25,16 +25,9 @@ _MOST_BYTES = 4 << 30
 _LOCATION = b"location"
 """Bytes in every graph that reads numbers from other files, and in none that an export writes."""
 
-_OF_TORCH = ("score", "align", "encode")
-"""Methods of :class:`~hyptrans.inference.translator.Translator` that graphs cannot compute."""
-
 
 class Graphs:
-    """The encoder and the decoding step of one model.
-
-    Args:
-        folder: the folder with both graphs.
-        hashes: SHA-256 of each file.
+    """The encoder and the decoding step in a folder, whose files have the SHA-256 ``hashes``.
 
     Raises:
         UserError: a graph is missing, damaged, replaced, reads other files, or has other inputs.
@@ -136,10 +129,7 @@ class OnnxTranslator(TextTranslator):
     """A model folder's graphs with its text processing; :func:`hyptrans.load` makes one for onnx.
 
     It translates as :class:`~hyptrans.inference.translator.Translator` does; ``score``, ``align``
-    and ``encode`` need torch.
-
-    Args:
-        folders: model folders; the probabilities of several are averaged.
+    and ``encode`` need torch. The probabilities of several folders are averaged.
 
     Raises:
         UserError: a folder has no graphs, or graphs that its configuration does not name.
@@ -156,7 +146,7 @@ class OnnxTranslator(TextTranslator):
         return f"<OnnxTranslator from {source} to {target}: {self.architecture}>"
 
     def __getattr__(self, name: str) -> Any:
-        if name in _OF_TORCH:
+        if name in ("score", "align", "encode"):
             raise AttributeError(f"{name} needs torch: load the model without engine='onnx'")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

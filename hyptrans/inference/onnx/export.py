@@ -168,8 +168,7 @@ def _export(
             )
     finally:
         logging.getLogger("torch.onnx").setLevel(level)
-    if program is None:
-        raise RuntimeError("torch.onnx.export made no graph")
+    assert program is not None
     simplify(program.model)
     for node in program.model.graph.all_nodes():
         # the metadata would record local source paths

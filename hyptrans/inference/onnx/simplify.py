@@ -12,10 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from onnx_ir.passes.common import CommonSubexpressionEliminationPass, RemoveUnusedNodesPass
 from onnxscript import ir, opset20, optimizer
 from onnxscript.rewriter import RewriteRuleClassBase, RewriteRuleSet
-from onnxscript.rewriter.rules import common
 
 op: Any = opset20
 _FOLDED = 1 << 26
@@ -64,8 +62,6 @@ def simplify(model: ir.Model) -> None:
     while before != (before := model.graph.num_nodes()):
         optimizer.optimize_ir(model, input_size_limit=_FOLDED, output_size_limit=_FOLDED)
         _RULES.apply_to_model(model)
-        CommonSubexpressionEliminationPass()(model)
-        RemoveUnusedNodesPass()(model)
 
 
 def _numbers(value: ir.Value) -> list[Any] | None:
@@ -80,14 +76,11 @@ def _size(value: ir.Value) -> int:
     return size if isinstance(size, int) else 0
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Return whether two sizes are known to be equal: unknown ones compare equal, too."""
-    return one == other and (isinstance(one, int) or one.value is not None)
-
-
 def _same_sizes(one: Any, other: Any) -> bool:
     """Return whether the sizes of two shapes, or of parts of shapes, are known to be equal."""
-    return len(one) == len(other) and all(map(_same, one, other))
+    # unknown sizes compare equal, too
+    known = all(isinstance(size, int) or size.value is not None for size in one)
+    return known and [*one] == [*other]
 
 
 def _taken(x: ir.Value, start: Any, end: Any, axes: Any, steps: Any) -> range | None:
@@ -184,26 +177,6 @@ class _SqueezedThenReshaped(_Reshaped):
         return op.Reshape(op.Squeeze(x, before), shape, allowzero=1)
 
 
-class _KnownShape(RewriteRuleClassBase):
-    """Reshape to constant sizes, where 0 copies a size and -1 stands for what remains."""
-
-    def pattern(self, op: Any, x: Any, shape: Any) -> Any:
-        return op.Reshape(x, shape, allowzero=1, _outputs=["out"])
-
-    def check(self, context: Any, x: Any, shape: Any, out: Any, **_: Any) -> bool:
-        if x.shape is None or out.shape is None or _numbers(shape) is not None:
-            return False
-        before = [*x.shape, *[None] * len(out.shape)]
-        pairs = zip(out.shape, before, strict=False)
-        self.sizes = [a if isinstance(a, int) else 0 if _same(a, b) else -1 for a, b in pairs]
-        return self.sizes.count(-1) < 2
-
-    def rewrite(self, op: Any, x: Any, out: Any, **_: Any) -> Any:
-        if _same_sizes(x.shape, out.shape):
-            return op.Identity(x)
-        return op.Reshape(x, op.Constant(value_ints=self.sizes))
-
-
 class _ScaledThenReshaped(RewriteRuleClassBase):
     """Multiply before a squeeze, so that the squeeze and a reshape become one."""
 
@@ -217,37 +190,23 @@ class _ScaledThenReshaped(RewriteRuleClassBase):
         return op.Squeeze(op.Mul(x, factor), axes)
 
 
-class _Map(RewriteRuleClassBase):
-    """Drop the reshapes around a linear map, which only join the dimensions before the last."""
+class _Product(RewriteRuleClassBase):
+    """Drop the reshapes around a matrix product, which only join the dimensions before the last."""
 
-    def pattern(self, op: Any, x: Any, rows: Any, weight: Any, bias: Any, shape: Any) -> Any:
-        made = op.Gemm(op.Reshape(x, rows), weight, bias, transA=0, transB=0, alpha=1.0, beta=1.0)
+    def pattern(self, op: Any, x: Any, rows: Any, weight: Any, shape: Any) -> Any:
+        made = op.Gemm(op.Reshape(x, rows), weight, transA=0, transB=0, alpha=1.0, beta=1.0)
         return op.Reshape(made, shape, _outputs=["out"])
 
     def check(self, context: Any, x: Any, out: Any, **_: Any) -> bool:
         known = x.shape is not None and out.shape is not None
         return known and _same_sizes(x.shape[:-1], out.shape[:-1])
 
-    def rewrite(self, op: Any, x: Any, weight: Any, bias: Any, **_: Any) -> Any:
-        return op.Add(op.MatMul(x, weight), bias)
-
-
-class _Product(_Map):
-    """Do the same for a matrix product."""
-
-    def pattern(self, op: Any, x: Any, rows: Any, weight: Any, shape: Any) -> Any:
-        made = op.Gemm(op.Reshape(x, rows), weight, transA=0, transB=0, alpha=1.0, beta=1.0)
-        return op.Reshape(made, shape, _outputs=["out"])
-
     def rewrite(self, op: Any, x: Any, weight: Any, **_: Any) -> Any:
         return op.MatMul(x, weight)
 
 
-_RULES = RewriteRuleSet(
-    [
-        *(kind.rule() for kind in (_Part, _PartOfMoved, _Slope, _SquaredLength, _SumOfSquares)),
-        *(kind.rule() for kind in (_ScaledThenReshaped, _Reshaped, _SqueezedThenReshaped)),
-        *(kind.rule() for kind in (_Map, _Product, _KnownShape)),
-        common.transpose_transpose_rule,
-    ]
-)
+_KINDS: list[type[RewriteRuleClassBase]] = [
+    *(_Part, _PartOfMoved, _Slope, _SquaredLength, _SumOfSquares),
+    *(_ScaledThenReshaped, _Reshaped, _SqueezedThenReshaped, _Product),
+]
+_RULES = RewriteRuleSet([kind.rule() for kind in _KINDS])

@@ -2,72 +2,59 @@
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from hyptrans import __version__
-from hyptrans.geometry.space import Space
 from hyptrans.inference.contents import AVERAGED
+from hyptrans.inference.describe import parameter_count
 from hyptrans.support import tables
 from hyptrans.support.errors import one_line
 
 
-def make(
-    name: str,
-    *,
-    folder: str,
-    architecture: str,
-    languages: tuple[str, str],
-    facts: Mapping[str, Any],
-    spaces: Sequence[Space],
-    parameters: int,
-    precision: str,
-) -> str:
+def make(name: str, about: Any, model: Any, *, folder: str, precision: str) -> str:
     """Return a card in the hub's format: values between two lines of dashes, then Markdown.
 
     Args:
         name: the model's name, for the title.
+        about: has its architecture, languages and, as far as they are known, facts.
+        model: the model itself, as a module.
         folder: the folder it is written to, from which it is loaded.
-        architecture: its name, as in ``--arch``.
-        languages: source and target.
-        facts: ``license``, ``dataset``, ``data``, ``updates``, ``averaged_updates``, ``command``
-            and ``scores``, as far as they are known.
-        spaces: spaces of the encoder's states.
-        parameters: number of parameters.
-        precision: precision in which they are stored.
+        precision: precision in which its parameters are stored.
     """
-    source, target = languages
-    name, facts = one_line(name), _cleaned(facts)
-    what = f"`{architecture}` of hyptrans {__version__}"
+    name, facts = one_line(name), _cleaned(getattr(about, "facts", {}))
+    source, target = about.languages
+    spaces = model.encoder.state_spaces()
     curvatures = sorted({f"{space.c:.2g}" for space in spaces}, key=float)
     between = " to ".join(dict.fromkeys([curvatures[0], curvatures[-1]]))
     kind, loaded = spaces[0].kind, json.dumps(one_line(folder), ensure_ascii=False)
     states = "flat space" if kind == "euclidean" else f"{kind} space of curvature -c, c = {between}"
     blocks = [
-        _front(name, architecture, languages, facts),
+        _front(name, about, facts),
         f"# {name}",
-        f"Translates from `{source}` to `{target}`: {what}, {parameters:,} parameters in "
-        f"{precision} precision, states in {states}.",
+        f"Translates from `{source}` to `{target}`: `{about.architecture}` of hyptrans "
+        f"{__version__}, {parameter_count(model):,} parameters in {precision} precision, states in "
+        f"{states}.",
         f"```python\nimport hyptrans\n\nmodel = hyptrans.load({loaded})\n"
         'model.translate(["A sentence."])\n```',
         "In the library transformers, after `import hyptrans.transformers`: `AutoTokenizer`, "
         "`AutoModelForSeq2SeqLM` and `generate`; its version 5 has no `pipeline` for translation.",
-        _scores(facts),
+        *_scores(facts),
         "## Training",
-        _training(facts),
+        *_training(facts),
     ]
-    return "\n\n".join(block for block in blocks if block) + "\n"
+    return "\n\n".join(blocks) + "\n"
 
 
-def _front(
-    name: str, architecture: str, languages: tuple[str, str], facts: Mapping[str, Any]
-) -> str:
+def _front(name: str, about: Any, facts: Mapping[str, Any]) -> str:
     """Return the part that the hub reads: YAML, written as JSON, which is a subset."""
-    front: dict[str, Any] = {"language": list(languages)}
-    if facts.get("license"):
-        front["license"] = facts["license"]
-    front |= {"library_name": "hyptrans", "pipeline_tag": "translation"}
-    front["tags"] = ["fairseq", "hyperbolic", architecture]
+    front: dict[str, Any] = {
+        "language": list(about.languages),
+        "license": facts.get("license"),
+        "library_name": "hyptrans",
+        "pipeline_tag": "translation",
+        "tags": ["fairseq", "hyperbolic", about.architecture],
+    }
     if scores := facts.get("scores"):
         # not the fact "dataset", which names the training data
         data = str(facts.get("test") or "test set")
@@ -77,8 +64,8 @@ def _front(
         ]
         result = {"task": {"type": "translation"}, "dataset": {"type": data, "name": data}}
         front["model-index"] = [{"name": name, "results": [{**result, "metrics": metrics}]}]
-    lines = (f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in front.items())
-    return "\n".join(["---", *lines, "---"])
+    known = {key: json.dumps(value, ensure_ascii=False) for key, value in front.items() if value}
+    return "\n".join(["---", *(f"{key}: {value}" for key, value in known.items()), "---"])
 
 
 def _cleaned(value: Any) -> Any:
@@ -90,47 +77,45 @@ def _cleaned(value: Any) -> Any:
     return [_cleaned(part) for part in value] if isinstance(value, list) else value
 
 
-def _block(*lines: str) -> list[str]:
+def _block(*lines: str) -> str:
     """Return a code block, fenced by a mark that none of its lines contains."""
     mark = "```"
     while any(mark in line for line in lines):
         mark += "`"
-    return [mark, *lines, mark]
+    return "\n".join([mark, *lines, mark])
 
 
-def _scores(facts: Mapping[str, Any]) -> str:
-    if not facts.get("scores"):
-        return ""
+def _scores(facts: Mapping[str, Any]) -> list[str]:
+    scores = facts.get("scores")
+    if not scores:
+        return []
     test = facts.get("test") or "test.source test.reference"
     source, reference = map(shlex.quote, shlex.split(test)[:2])
-    rows = [
-        (one["name"], f"{one['value']:.2f}", f"`{one['signature']}`") for one in facts["scores"]
-    ]
-    lines = [
-        *("## Scores", "", f"On `{test}`, translated with a beam of {facts.get('beam')}:", ""),
-        *(tables.markdown(("metric", "score", "signature"), rows, texts=3), ""),
-        *_block(
+    rows = [(one["name"], f"{one['value']:.2f}", f"`{one['signature']}`") for one in scores]
+    return [
+        "## Scores",
+        f"On `{test}`, translated with a beam of {facts.get('beam')}:",
+        tables.markdown(("metric", "score", "signature"), rows, texts=3),
+        _block(
             f"hyptrans translate FOLDER < {source} > output",
             f"sacrebleu {reference} -i output -m bleu chrf",
         ),
     ]
-    return "\n".join(lines)
 
 
-def _training(facts: Mapping[str, Any]) -> str:
-    updates = [f"{number:,}" for number in facts.get(AVERAGED) or ()]
+def _training(facts: Mapping[str, Any]) -> list[str]:
+    averaged = ", ".join(f"{number:,}" for number in facts.get(AVERAGED) or ())
     items = {
         "Data": facts.get("dataset"),
         "License of the parameters": facts.get("license"),
         "Updates": f"{facts['updates']:,}" if facts.get("updates") else None,
-        "Parameters": f"the average of those after {', '.join(updates)} updates"
-        if updates
-        else None,
+        "Parameters": f"the average of those after {averaged} updates" if averaged else None,
     }
-    lines = [f"* {name}: {text}" for name, text in items.items() if text]
+    known = [f"* {name}: {text}" for name, text in items.items() if text]
+    blocks = ["\n".join(known)] if known else []
     if facts.get("command"):
-        lines += ["", *_block(facts["command"])]
+        blocks.append(_block(facts["command"]))
     if facts.get("data"):
-        lines += ["", "SHA-256 of the text that went in:", ""]
-        lines += _block(*(f"{digest}  {name}" for name, digest in facts["data"].items()))
-    return "\n".join(lines)
+        files = (f"{digest}  {name}" for name, digest in facts["data"].items())
+        blocks += ["SHA-256 of the text that went in:", _block(*files)]
+    return blocks

@@ -5,7 +5,6 @@ Only functions that read or write parameters or check options import torch.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -63,11 +62,7 @@ _MOST_BYTES = 64 << 20
 
 
 def read(folder: Path, *, with_parameters: bool = True) -> Contents:
-    """Read a folder that :func:`write` wrote, running nothing in it.
-
-    Args:
-        folder: the model folder.
-        with_parameters: whether to read the parameters; else the contents have none.
+    """Read a folder that :func:`write` wrote, with or without parameters, running nothing in it.
 
     Raises:
         UserError: a file is missing, damaged, or of another version.
@@ -208,15 +203,14 @@ def write_text(
     languages: Sequence[str], dictionaries: Sequence[Dictionary], rules: text.TextRules, place: Path
 ) -> list[Path]:
     """Write both dictionaries in fairseq's format and the subword model; return their paths."""
-    written = []
-    for language, dictionary in zip(languages, dictionaries, strict=True):
+    written = [dictionary_file(place, language) for language in languages]
+    for path, dictionary in zip(written, dictionaries, strict=True):
         rows = zip(dictionary.symbols, dictionary.count, strict=True)
         lines = [f"{symbol} {count}\n" for symbol, count in rows][dictionary.nspecial :]
-        written.append(dictionary_file(place, language))
-        write_whole(written[-1], "".join(lines))
-    if rules.model is not None and rules.model_name is not None:
-        content = Path(rules.model).read_bytes()
-        written.append(place / rules.model_name)
+        write_whole(path, "".join(lines))
+    if rules.model is not None:
+        content = rules.model.read_bytes()
+        written.append(place / subwords.MODEL_NAMES[rules.kind])
         with whole_file(written[-1]) as file:
             file.write(content)
     return written
@@ -244,11 +238,7 @@ def as_json(contents: Contents, precision: str) -> dict[str, Any]:
 
 
 def check_replaceable(folder: Path) -> None:
-    """Refuse a path that a new model folder must not replace.
-
-    Raises:
-        UserError: it is a file, or a folder with files that no model folder has.
-    """
+    """Raise UserError for a file, and for a folder with files that no model folder has."""
     if not folder.exists():
         return
     if not folder.is_dir():
@@ -262,8 +252,7 @@ def check_replaceable(folder: Path) -> None:
             f"{folder} already exists and is not a model folder: name another --out"
         ) from error
     for entry in entries:
-        known = any(fnmatchcase(entry.name, pattern) for pattern in FILES)
-        if not (known and entry.is_file()):
+        if not (entry.is_file() and any(fnmatchcase(entry.name, pattern) for pattern in FILES)):
             raise UserError(
                 f"{folder} already exists and holds {entry.name}, which hyptrans export did not "
                 "write: name another --out"
@@ -299,8 +288,7 @@ def _write_parameters(contents: Contents, path: Path, precision: str) -> None:
     kept: dict[tuple[int, torch.Size], tuple[str, Tensor]] = {}
     for name, tensor in parameters.items():
         # write once what two parts of a model share; an empty tensor has no memory to share
-        place = (tensor.data_ptr() or id(tensor), tensor.shape)
-        kept.setdefault(place, (name, tensor))
+        kept.setdefault((tensor.data_ptr() or id(tensor), tensor.shape), (name, tensor))
     dtype: torch.dtype = getattr(torch, PRECISIONS[precision])
     rounded = {name: _rounded(contents.place, name, one, dtype) for name, one in kept.values()}
     with whole_file(path) as file:
@@ -312,9 +300,7 @@ def _rounded(place: str, name: str, tensor: Tensor, dtype: torch.dtype) -> Tenso
         return tensor.contiguous()
     if not bool(tensor.isfinite().all()):
         raise UserError(f"{place}: {name} has numbers that are not finite; take an earlier one")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        made = tensor.to(dtype).contiguous()
+    made = tensor.to(dtype).contiguous()
     if not bool(made.isfinite().all()):
         raise UserError(f"{place}: {name} is too large for half precision; export with full")
     return made

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.inference.contents import Contents, dictionary_file
+from hyptrans.inference.load import REPOSITORY
 from hyptrans.inference.sharing import folder
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 
-_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _LOADED = re.compile(rb'hyptrans\.load\("(?:[^"/\\]|\\.)*"\)')
 """The call with which a card loads its model by a name that is not a repository of the hub."""
 
@@ -19,30 +19,21 @@ _LOADED = re.compile(rb'hyptrans\.load\("(?:[^"/\\]|\\.)*"\)')
 def fetch(repository: str, revision: str | None = None, token: str | None = None) -> Path:
     """Fetch a model folder unless it is already here; return its path.
 
-    Args:
-        repository: ``user/name``.
-        revision: a branch, a tag or a commit; by default the newest.
-        token: access token for private repositories; by default that of the hub's login.
+    The arguments are those of :func:`hyptrans.load`.
 
     Raises:
         UserError: there is no such repository or revision, or it cannot be reached.
     """
     hub = require("huggingface_hub", "hub")
     with _in_a_sentence(hub, repository, "fetched"):
-        return Path(
-            hub.snapshot_download(
-                repository, revision=revision, token=token, allow_patterns=folder.FILES
-            )
-        )
+        options = {"revision": revision, "token": token, "allow_patterns": folder.FILES}
+        return Path(hub.snapshot_download(repository, **options))
 
 
 def push(place: Path, repository: str, *, private: bool = False) -> str:
-    """Upload a model folder; return the address of the commit.
+    """Read and check a model folder and upload it; return the address of the commit.
 
-    Args:
-        place: the folder, which is read and checked first.
-        repository: ``user/name``; created if it does not exist.
-        private: create it as private.
+    The repository, ``user/name``, is created if it does not exist.
 
     Raises:
         UserError: the name is not ``user/name``, the folder cannot be used, a link leads out of
@@ -50,7 +41,7 @@ def push(place: Path, repository: str, *, private: bool = False) -> str:
     """
     if not place.is_dir():
         raise UserError(f"{place} is not a model folder: hyptrans export makes one")
-    if not _NAME.fullmatch(repository):
+    if not REPOSITORY.fullmatch(repository):
         raise UserError(f"a repository must be named user/name, got {repository!r}")
     files = _own_files(folder.read(place), place)
     hub = require("huggingface_hub", "hub")
@@ -66,14 +57,10 @@ def push(place: Path, repository: str, *, private: bool = False) -> str:
 
 
 def _own_files(contents: Contents, place: Path) -> list[Path]:
-    """Return the model's own files in a folder, without any others that may lie there.
-
-    Raises:
-        UserError: a file is a link out of the folder, which may lead to any file of the user's.
-    """
-    names = {dictionary_file(place, language).name for language in contents.languages}
-    names |= {folder.CONFIG, folder.WEIGHTS, folder.CARD, *folder.GRAPHS}
-    names.add(contents.text.model_name or folder.CONFIG)
+    """Return the model's own files in a folder; refuse links to files outside of it."""
+    names = {folder.CONFIG, folder.WEIGHTS, folder.CARD, *folder.GRAPHS}
+    names |= {dictionary_file(place, language).name for language in contents.languages}
+    names |= {contents.text.model.name} if contents.text.model else set()
     files = [path for path in sorted(place.iterdir()) if path.name in names]
     for path in files:
         if not path.resolve().is_relative_to(place.resolve()):
