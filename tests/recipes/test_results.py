@@ -2,6 +2,7 @@
 
 import math
 import re
+import statistics
 
 import pytest
 import torch
@@ -50,6 +51,16 @@ def test_pictures_are_drawn_from_the_committed_results():
         assert old[::2] == new[::2]
         # versions of matplotlib measure the height of letters differently
         assert list(map(float, old[1::2])) == pytest.approx(list(map(float, new[1::2])), abs=2)
+
+
+def test_the_page_states_what_the_pictures_of_trees_and_stress_show():
+    page = tables.RESULTS.read_text(encoding="utf-8")
+    deepest = {m: statistics.fmean(by[4]) for m, by in tables.by_level().items()}
+    shell, plus = deepest.pop("lorentz_shell"), deepest.pop("hybonet_plus")
+    assert f"`lorentz_shell` ({shell:.0f} %) and `hybonet_plus` ({plus:.0f} %)" in page
+    assert max(deepest.values()) <= 3
+    percents = [one for by in tables.by_layer().values() for (one,) in by.values()]
+    assert f"by {min(percents)} to {max(percents)} %" in page
 
 
 def parts(picture):
