@@ -45,12 +45,13 @@ class HyperbolicAttention(DotProductAttention):
     Source: HAN eq. 2 and 3; the rest as in fairseq's Transformer, initial values included. A head
     has ``width / heads`` space dimensions; polar coordinates take one more number for the radius.
 
+    The arguments that are not listed are those of
+    :class:`hyptrans.layers.euclidean.DotProductAttention`.
+
     Args:
         coordinates: how to read the numbers of the linear maps as points.
         weights: function that turns scores into weights.
         max_radius: greatest distance of a point from the origin.
-        width, heads, memory_width, dropout, attention_dropout, causal: those of
-            :class:`hyptrans.layers.euclidean.DotProductAttention`.
 
     Raises:
         ValueError: ``width`` is not divisible by ``heads``, an option has no such value, or

@@ -95,7 +95,8 @@ class HypformerEmbedding(LorentzEmbedding):
         num_embeddings: size of the vocabulary.
         width: coordinates of a point, time included.
         curvature: curvature of the output points.
-        padding_idx, storage: see :class:`LorentzEmbedding`.
+        padding_idx: see :class:`LorentzEmbedding`.
+        storage: see :class:`LorentzEmbedding`.
     """
 
     def __init__(
