@@ -133,14 +133,9 @@ def no_second_derivative() -> RuntimeError:
     )
 
 
-def rows_of(x: Tensor) -> int:
-    """Return the number of rows of a tensor ``[..., d]``."""
-    return x.numel() // x.size(-1)
-
-
 def blocks_of(x: Tensor) -> int:
     """Return the number of blocks in the rows of a tensor ``[..., d]``."""
-    return -(-rows_of(x) // BLOCK)
+    return -(-(x.numel() // x.size(-1)) // BLOCK)
 
 
 def run(

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from hyptrans.geometry.lorentz import CurvatureLike
-from hyptrans.kernels.backend import no_second_derivative, rows_of
+from hyptrans.kernels.backend import no_second_derivative
 
 if TYPE_CHECKING:
     import triton.language as tl  # type: ignore
@@ -108,6 +108,11 @@ def tile(columns: int) -> tuple[int, int]:
     """Return the columns and rows of a program's tile."""
     width = 1 << max(0, columns - 1).bit_length()
     return width, max(1, TILE // width)
+
+
+def rows_of(x: Tensor) -> int:
+    """Return the number of rows of a tensor ``[..., d]``."""
+    return x.numel() // x.size(-1)
 
 
 def programs(like: Tensor) -> int:

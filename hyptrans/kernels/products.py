@@ -97,12 +97,9 @@ class _Linear(torch.autograd.Function):
 
 
 def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    return torch.ops.mkldnn._linear_pointwise(x, _dense(weight), bias, "none", [], "")
-
-
-def _dense(matrix: Tensor) -> Tensor:
-    """Return the matrix; copy part of a wider one, for which oneDNN takes 1,000 times as long."""
-    return matrix if matrix.t().is_contiguous() else matrix.contiguous()
+    # for a part of a wider matrix, oneDNN would take 1,000 times as long
+    dense = weight if weight.t().is_contiguous() else weight.contiguous()
+    return torch.ops.mkldnn._linear_pointwise(x, dense, bias, "none", [], "")
 
 
 def _in_onednn(x: Tensor, weight: Tensor) -> bool:
