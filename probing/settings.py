@@ -40,14 +40,14 @@ class Settings:
     )
     steps: int = setting(
         2000,
-        "maximum training steps for each layer and task (default: 2000; the HyboNet paper: "
+        "maximum training steps for each layer and task (DEFAULT; the HyboNet paper: "
         "--steps 20000 --lr 5e-5)",
     )
     batch_size: int = setting(32, "sentences in a batch")
     lr: float = setting(
         2e-3,
         f"Adam's learning rate, multiplied by {LR_FACTOR:g} after {LR_PATIENCE + 1} evaluations in "
-        f"a row without improvement by {100 * LEAST_IMPROVEMENT:g} %% (default: 0.002, "
+        f"a row without improvement by {100 * LEAST_IMPROVEMENT:g} %% (DEFAULT, "
         "chosen to learn within 2,000 steps)",
         number(float, lambda x: 0 < x < math.inf, "above 0 and finite"),
         metavar="RATE",

@@ -6,7 +6,7 @@ import argparse
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -113,10 +113,15 @@ def by_level() -> Scores:
 
 
 def _in_tree(cell: str, kind: str) -> Mapping[str, list[float]]:
+    scores = partial(right, subset=TEST, kind=kind)
+    return dict(by_model(_finals_in_tree(cell), scores=scores)["scores"])
+
+
+@cache
+def _finals_in_tree(cell: str) -> results.Results:
     lines = results.read_lines(HERE / "trees" / LINES)
     best = {one.name for model in MODELS for one in GRID.choice(lines, cell, model).best}
-    finals = [line for line in lines if line["name"] in best]
-    return dict(by_model(finals, scores=partial(right, subset=TEST, kind=kind))["scores"])
+    return [line for line in lines if line["name"] in best]
 
 
 def by_layer() -> Scores:
@@ -133,11 +138,10 @@ def by_layer() -> Scores:
 def by_updates() -> Scores:
     """Return exact matches on COGS's selection set, by model and number of updates."""
     lines, found = results.read_lines(HERE / "cogs" / LINES), Scores()
+    best = {model: one.rate for model in MODELS if (one := cogs.rates(lines, model).best)}
     for line in lines:
-        if line["stage"] not in ("rates", "final", "longer", "long"):
-            continue
-        best = cogs.rates(lines, line["model"]).best
-        if best and line["rate"] == best.rate:
+        tuned = line["stage"] in ("rates", "final", "longer", "long")
+        if tuned and line["rate"] == best.get(line["model"]):
             scores = found.setdefault(line["model"], {}).setdefault(line["updates"], [])
             scores.append(right(line, cogs.DEV))
     return {model: dict(sorted(of.items())) for model, of in found.items() if len(of) > 1}

@@ -55,10 +55,10 @@ def symbols(path: Path) -> Iterator[str]:
 def encoder(dictionary: Path, dtype: str) -> Callable[[str], bytes]:
     """Return the function from a line to the bytes of its symbols' numbers, ``</s>`` at the end."""
     rows = enumerate((*SPECIAL, *symbols(dictionary)))
-    indices = {symbol: number for number, symbol in rows}
+    indices, kind = {symbol: number for number, symbol in rows}, np.dtype(dtype)
 
     def encode(line: str) -> bytes:
         numbers = [indices.get(symbol, UNK) for symbol in line.split()]
-        return np.array([*numbers, EOS], dtype).tobytes()
+        return np.array([*numbers, EOS], kind).tobytes()
 
     return encode

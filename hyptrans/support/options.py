@@ -63,7 +63,11 @@ def flag(name: str) -> str:
 
 
 def setting(default: Any, about: str, parse: Callable[[str], Any] = positive, **more: Any) -> Any:
-    """Return a field of a training's settings: its flag's help and other arguments of argparse."""
+    """Return a field of a training's settings: its flag's help and other arguments of argparse.
+
+    Help names the default, in place of ``DEFAULT`` or at its end.
+    """
+    about = about.replace("DEFAULT", f"default: {default}")
     if default not in (None, "") and "default: " not in about:
         about += f" (default: {default})"
     how = {} if "choices" in more else {"type": parse, "metavar": "N"}

@@ -78,7 +78,7 @@ def main(args: argparse.Namespace) -> None:
     if settings.lr is None:
         settings.lr = known.default_rate(architecture)
     own = {name: value for name, value in given.items() if not hasattr(settings, name)}
-    options = known.DROPOUTS | own
+    options = known.default_dropouts(architecture) | own
     with quiet():
         from hyptrans.train.run import Run
 

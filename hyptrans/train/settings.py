@@ -16,12 +16,12 @@ from hyptrans.support.flags import device, number, seed
 from hyptrans.support.options import add_option, flag, setting
 
 FILE = "run.yaml"
-RATE = 1e-2
-RATES = {"euclidean": 5e-3, "euclidean_prenorm": RATE, "euclidean_postnorm": RATE}
+RATE, DROPOUT = 1e-2, 0.2
+RATES = {"euclidean": 5e-3, "euclidean_prenorm": RATE}
 RATES |= {"han": 5e-3, "hvt": 1.2e-2, "hypformer": 2.5e-3}
 """Best learning rates in ``recipes/study`` (width 64, Multi30k); ``RATE`` for other families."""
-DROPOUTS = {"dropout": 0.2, "attention_dropout": 0.0}
-"""Best dropouts there of all architectures, whatever the defaults of their sizes are."""
+DROPOUTS = {"euclidean_postnorm": 0.1}
+"""Best dropouts there; ``DROPOUT`` for other families, whatever the defaults of their sizes are."""
 SCHEDULES = {"polynomial_decay": "linear", "inverse_sqrt": "inverse_sqrt", "fixed": "constant"}
 """transformers' name of each schedule."""
 DICTIONARIES = "dictionaries"
@@ -85,8 +85,9 @@ class Settings:
 
 def add_options(parser: argparse._ActionsContainer, architecture: str) -> None:
     """Add the options of an architecture, as ``fairseq-train`` names them."""
+    best = default_dropouts(architecture)
     for one in dataclasses.fields(ARCHITECTURES[architecture].config):
-        add_option(parser, one, shown=DROPOUTS.get(one.name))
+        add_option(parser, one, shown=best.get(one.name))
 
 
 def words(values: Mapping[str, Any]) -> list[str]:
@@ -104,8 +105,17 @@ def words(values: Mapping[str, Any]) -> list[str]:
 
 def default_rate(architecture: str) -> float:
     """Return the learning rate that the study found best for an architecture's family."""
-    families = (name for name in RATES if f"{architecture}_".startswith(f"{name}_"))
-    return RATES.get(max(families, key=len, default=""), RATE)
+    return _of_family(architecture, RATES, RATE)
+
+
+def default_dropouts(architecture: str) -> dict[str, float]:
+    """Return the dropouts that the study found best for an architecture's family, by option."""
+    return {"dropout": _of_family(architecture, DROPOUTS, DROPOUT), "attention_dropout": 0.0}
+
+
+def _of_family(architecture: str, best: Mapping[str, float], otherwise: float) -> float:
+    families = (name for name in best if f"{architecture}_".startswith(f"{name}_"))
+    return best.get(max(families, key=len, default=""), otherwise)
 
 
 def read(path: Path) -> dict[str, Any]:

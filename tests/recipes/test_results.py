@@ -10,10 +10,13 @@ from fairseq.data import Dictionary
 from fairseq.logging.progress_bar import SimpleProgressBar
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
 
+from hyptrans.seq2seq.architectures import ARCHITECTURES
 from hyptrans.support.errors import UserError
+from hyptrans.train import settings
 from recipes import tables
 from recipes.common import results, scoring
 from recipes.common.translation import Run
+from recipes.study.table import chosen
 
 
 def test_pages_show_exactly_the_committed_results():
@@ -61,6 +64,15 @@ def test_the_page_states_what_the_pictures_of_trees_and_stress_show():
     assert max(deepest.values()) <= 3
     percents = [one for by in tables.by_layer().values() for (one,) in by.values()]
     assert f"by {min(percents)} to {max(percents)} %" in page
+
+
+def test_hyptrans_train_starts_from_the_best_settings_of_the_study():
+    found = chosen(results.read_lines(tables.STUDY / results.LINES))
+    for model in ARCHITECTURES.keys() & found.keys():
+        tuned, name = found[model], f"{model}_iwslt_d64"
+        assert settings.default_rate(name) == tuned.rate, name
+        assert settings.default_dropouts(name)["dropout"] == tuned.dropout, name
+    assert settings.default_rate("other_tiny") == settings.RATE
 
 
 def parts(picture):
