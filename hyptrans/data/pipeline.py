@@ -91,6 +91,19 @@ def prepare(
     sys.stdout.write(f"{out} is ready; {manifest.NAME} has the details\n\ntrain on it:\n{train}\n")
 
 
+def check_before_download(args: argparse.Namespace) -> None:
+    """Check the output folder while the input, which tells what it should hold, is not there.
+
+    Raises:
+        UserError: it is finished, or would lose files that this command did not make.
+    """
+    out: Path = args.out.absolute()
+    finished = manifest.load(out)
+    if finished and not args.overwrite:
+        raise UserError(f"{out} is finished; choose another --out, or --overwrite to replace it")
+    _refuse_others(out, finished)
+
+
 def _refuse_another(out: Path, finished: Mapping[str, Any], made_from: Mapping[str, Any]) -> None:
     """Refuse a finished folder that does not hold exactly what this command makes."""
     why = "with other options or input, or by another release"

@@ -3,12 +3,12 @@
 A checkpoint's shapes may fit although its formulas or dictionaries differ.
 """
 
-import contextlib
 import os
 import shlex
 import sys
 import zipfile
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from hyptrans.layers.manifold import manifold_parameters
 from hyptrans.support.errors import UserError
 
 # fairseq's detector fails on modules that return dictionaries, as encoders do, and under torch 2
-fairseq.trainer.NanDetector = contextlib.nullcontext
+fairseq.trainer.NanDetector = nullcontext
 
 
 def check_manifold_flags(cfg: Any, model: nn.Module) -> None:
@@ -112,16 +112,14 @@ def first_not_finite(trainer: Any, samples: Sequence[Any]) -> str:
 
     trainer._set_seed()
     trainer.zero_grad()
-    hooks = [
-        layer.register_forward_hook(lambda _, __, output, name=name: watch(name, output))
-        for name, layer in model.named_modules(prefix="the model")
-    ]
-    for sample in samples if not found else ():
-        prepared, _ = trainer._prepare_sample(sample)
-        more = (trainer.model, trainer.criterion, trainer.optimizer, trainer.get_num_updates())
-        trainer.task.train_step(prepared, *more)
-    for hook in hooks:
-        hook.remove()
+    with ExitStack() as hooks:
+        for name, layer in model.named_modules(prefix="the model"):
+            hook = layer.register_forward_hook(lambda _, __, output, name=name: watch(name, output))
+            hooks.enter_context(hook)
+        for sample in samples if not found else ():
+            prepared, _ = trainer._prepare_sample(sample)
+            more = (trainer.model, trainer.criterion, trainer.optimizer, trainer.get_num_updates())
+            trainer.task.train_step(prepared, *more)
     for name, parameter in model.named_parameters():
         if parameter.grad is not None:
             look(f"gradient of parameter {name}", parameter.grad)

@@ -115,6 +115,13 @@ def test_error_names_the_first_layer_that_is_not_finite():
     assert place(Chain(a=a, b=b, c=Ratio())) == "gradient of the output of layers.b"
 
 
+def test_search_for_the_first_leaves_no_hook_behind_when_it_fails():
+    model = Chain(a=Scale(1.0), b=nn.Linear(3, 1))  # does not fit two inputs
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        place(model)
+    assert not any(layer._forward_hooks for layer in model.modules())
+
+
 def test_minus_infinity_from_masking_is_not_an_error():
     assert place(Chain(a=Scale(1.0)), x=(float("-inf"),)) == "gradient of parameter layers.a.factor"
     assert place(Chain(a=Mask(1.0), b=nn.Softmax(-1))) == NOTHING

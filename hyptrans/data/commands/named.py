@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from hyptrans.data.commands.options import add_shared_arguments, check
 from hyptrans.data.corpus import CleanRule
-from hyptrans.data.pipeline import prepare
+from hyptrans.data.pipeline import check_before_download, prepare
 from hyptrans.data.sources.files import locate, parallel_files
 from hyptrans.data.stages import Plan
 from hyptrans.support.errors import UserError
@@ -72,6 +72,7 @@ class Named:
             for one, (_, stems) in self.files.items()
         }
         if not args.raw.exists():
+            check_before_download(args)
             fetch(self.urls, args.raw)
         # archives unpack into subfolders
         folders = [args.raw, *sorted(path for path in args.raw.iterdir() if path.is_dir())]

@@ -281,6 +281,21 @@ def test_archives_are_downloaded_into_a_new_folder(tmp_path, run, iwslt, site, m
         assert (out / path).read_bytes() == (tmp_path / "same" / path).read_bytes()
 
 
+def test_output_folder_is_checked_before_a_download(tmp_path, run, iwslt, site, monkeypatch):
+    _, address = site  # without archives
+    found = replace(IWSLT14, urls=[f"{address}/de-en.tgz"])
+    monkeypatch.setattr("hyptrans.data.commands.named.IWSLT14", found)
+    out, raw = tmp_path / "out", tmp_path / "new"
+    words = ("iwslt14", "--raw", raw, "--out", out, "--raw-text", *SMALL)
+    (out / "raw").mkdir(parents=True)
+    (out / "raw/mine.txt").write_text("mine")
+    assert f"{out}/raw/mine.txt was not made by this command" in error_of(run(*words))
+    made(run, "iwslt14", iwslt, tmp_path / "done", "--raw-text")
+    words = ("iwslt14", "--raw", raw, "--out", tmp_path / "done")
+    assert "done is finished; choose another --out, or --overwrite" in error_of(run(*words))
+    assert "cannot be downloaded" in error_of(run(*words, "--overwrite"))
+
+
 @pytest.mark.skipif(not hasattr(tarfile, "data_filter"), reason="Python before 3.11.4")
 def test_neither_a_second_download_nor_a_broken_link_is_written(tmp_path, run, site, monkeypatch):
     served, address = site
