@@ -107,7 +107,9 @@ def main(args: argparse.Namespace) -> None:
                 run.write(model, {**run.finish(), "command": command})
                 longer.unlink(missing_ok=True)
         elif first:
-            sys.stderr.write(f"{out} is finished: a larger --max-update continues it\n")
+            sys.stderr.write(
+                f"{out} is finished: a larger --max-update or --patience continues it\n"
+            )
         if first:
             _show(model, plugin)
 

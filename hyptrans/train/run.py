@@ -27,7 +27,7 @@ from hyptrans.inference.sharing import folder as model_folder
 from hyptrans.layers.manifold import manifold_parameters
 from hyptrans.support.errors import UserError
 from hyptrans.train.batches import Pairs, collate
-from hyptrans.train.settings import SCHEDULES, Settings
+from hyptrans.train.settings import FILE, SCHEDULES, Settings, read
 from hyptrans.train.trainer import Progress, TrainedModel, Trainer
 from hyptrans.train.validations import Validations
 from hyptrans.transformers import HyptransConfig, HyptransTokenizer
@@ -135,7 +135,7 @@ class Run:
         return TrainerState.load_from_json(f"{last}/{STATE}") if last else None
 
     def is_longer(self) -> bool:
-        """Return whether these settings ask for more updates than those of the last save.
+        """Return whether these settings ask for more updates or patience than the last ones.
 
         Raises:
             UserError: they ask for fewer than the run has already had.
@@ -148,7 +148,10 @@ class Run:
                 f"--max-update {wanted} is below the {saved.global_step} updates that {self.out} "
                 "has had: raise it, or choose another --out"
             )
-        return bool(wanted > saved.max_steps)
+        was_patient, patient = read(self.out / FILE)["patience"], self.settings.patience
+        # 0 never stops a training
+        more_patient = was_patient > 0 and (patient == 0 or patient > was_patient)
+        return bool(wanted > saved.max_steps or more_patient)
 
     def _arguments(self) -> Any:
         chosen = self.settings

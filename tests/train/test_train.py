@@ -22,7 +22,7 @@ from hyptrans.commands.cli import main
 from hyptrans.data.moses import TextSteps
 from hyptrans.evaluation import scores
 from hyptrans.support import steps
-from hyptrans.train.run import Run
+from hyptrans.train.run import Run, newest
 from hyptrans.train.settings import Settings
 from hyptrans.train.validations import Validations
 from tests.train.conftest import TINY
@@ -146,7 +146,7 @@ def test_a_finished_run_is_not_trained_again(data, trained):
     before = (out / "checkpoint-12" / "model.safetensors").stat().st_mtime_ns
     done = run(words(data, out))
     assert done.stdout == first.stdout
-    assert f"{out} is finished: a larger --max-update continues it" in done.stderr
+    assert f"{out} is finished: a larger --max-update or --patience continues it" in done.stderr
     assert (out / "checkpoint-12" / "model.safetensors").stat().st_mtime_ns == before
 
 
@@ -172,6 +172,23 @@ def test_a_larger_number_of_updates_continues_a_finished_run(data, trained, tmp_
     again = run(longer)
     assert "is finished" in again.stderr
     assert again.stdout == done.stdout
+
+
+def test_more_patience_continues_a_run_that_stopped_early(data, tmp_path):
+    out = tmp_path / "run"
+    # nothing is learned, so the first validation is the best
+    still = [*words(data, out), "--lr", "1e-9", "--max-update", "30", "--patience"]
+    done = run([*still, "1"])
+    assert done.returncode == 0, done.stderr[-2000:]
+    stopped = newest(out)
+    assert "is finished" in run([*still, "1"]).stderr
+    assert "is finished" not in run([*still, "2"]).stderr
+    updates = [int(Path(one).name.partition("-")[2]) for one in (stopped, newest(out))]
+    assert updates[0] < updates[1] < 30
+    # a run that patience did not stop ends at the last update
+    assert "is finished" not in run([*still, "0"]).stderr
+    assert newest(out).endswith("-30")
+    assert "is finished" in run([*still, "5"]).stderr
 
 
 def test_test_bleu_compares_with_the_raw_references(data, tmp_path, monkeypatch):
