@@ -29,7 +29,7 @@ STUDY, PROBING, BENCHMARK = HERE / "study", HERE / "probing", HERE / "benchmark"
 DOCS = HERE.parent / "docs"
 README, RESULTS = HERE.parent / "README.md", DOCS / "results.md"
 WHEN = {
-    "hybonet_plus": "highest BLEU of the hyperbolic models; probes recover the most edges from its encoder",
+    "hybonet_plus": "highest BLEU of the hyperbolic models; probes recover most from its encoder",
     "euclidean_prenorm": "the baseline: fairseq's Transformer, normalized before each block",
     "euclidean_postnorm": "a Transformer with the norms of `hybonet_plus`",
     "hypformer": "texts of thousands of tokens: linear attention",
