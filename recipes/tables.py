@@ -1,7 +1,5 @@
 """Write the tables and pictures of all pages from recorded results; no score is typed by hand."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import sys

@@ -1,7 +1,5 @@
 """Build the models that the benchmarks time, and define the steps that they time."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

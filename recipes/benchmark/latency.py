@@ -8,8 +8,6 @@ twin's formulas), converted by CTranslate2's converter for fairseq checkpoints, 
 example: python -m recipes.benchmark.latency --json latency.json
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import importlib

@@ -8,8 +8,6 @@ translates: the server or this one.
 example: python -m recipes.benchmark.serve --clients 8 --requests 250
 """
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import itertools

@@ -10,8 +10,6 @@ attention kernel with the hyperbolic layers, so the remaining difference is due 
 example: python -m recipes.benchmark.speed --rows hybonet --json speed.json
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import re

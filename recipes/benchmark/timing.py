@@ -1,7 +1,5 @@
 """Time several ways in turn, and name the processor that ran them."""
 
-from __future__ import annotations
-
 import platform
 import re
 import time

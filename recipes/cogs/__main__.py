@@ -4,8 +4,6 @@ Reports exact match on the whole generalization set and by kind of generalizatio
 figures of a published Transformer.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path

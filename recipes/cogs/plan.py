@@ -1,7 +1,5 @@
 """List the trainings on COGS in the order in which they run; README.md gives the reasons."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Write the tables of the results on COGS, beside a published Transformer's figures."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping
 from functools import partial

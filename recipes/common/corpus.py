@@ -1,7 +1,5 @@
 """Options, trainings and table of the recipes that train several models on one corpus."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

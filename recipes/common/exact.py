@@ -5,8 +5,6 @@ equals the reference word for word. Trainings run one after the other; each beco
 results.jsonl once it is scored.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Run an experiment: each training of its plan becomes one line of results once it is scored."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Plan and tabulate trainings over a grid of models, cells (widths or data sets) and seeds."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

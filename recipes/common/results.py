@@ -1,7 +1,5 @@
 """Read results, describe what made them, and put tables into pages."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -1,7 +1,5 @@
 """Write tables of results as Markdown: a column has a format, and a cell may hold several seeds."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

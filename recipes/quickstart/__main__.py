@@ -1,7 +1,5 @@
 """From nothing to a score: make the toy corpus, train on it, translate, and compare models."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

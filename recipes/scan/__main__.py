@@ -1,7 +1,5 @@
 """SCAN: commands to actions, in three splits; exact match of hyperbolic Transformers and a twin."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Sequence

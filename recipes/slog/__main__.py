@@ -3,8 +3,6 @@
 Reports exact match on the generalization set, overall and by kind of structure.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from functools import partial

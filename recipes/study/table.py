@@ -1,7 +1,5 @@
 """Write the study's results as Markdown."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ A question is two leaves; its answer is the path from the root to their lowest c
 grid of widths and models uses one tree; eleven other trees test its findings.
 """
 
-from __future__ import annotations
-
 import itertools
 import statistics
 import sys

@@ -1,7 +1,5 @@
 """Make a random tree and questions about it: which nodes are above both of two leaves?"""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections import defaultdict
