@@ -30,7 +30,7 @@ from hyptrans.support.errors import run_command
 from hyptrans.support.provenance import versions
 from recipes.benchmark.timing import processor
 from recipes.common import options
-from recipes.common.table import markdown
+from recipes.common.results import markdown
 
 MODEL = "tatoeba-en-de"
 WORDS = (

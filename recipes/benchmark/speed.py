@@ -39,7 +39,7 @@ from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.files import write_json
 from recipes.benchmark.timing import in_turn, peak_of, processor, task
 from recipes.common import options, results
-from recipes.common.table import markdown
+from recipes.common.results import markdown
 
 VOCABULARY = 6000
 TASK = task(VOCABULARY)

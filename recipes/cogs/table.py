@@ -10,8 +10,7 @@ import pandas as pd
 from recipes.cogs.plan import DEV, FINAL_UPDATES, GEN, PER_KIND, SPACES, finals, rates
 from recipes.common import results, seeds
 from recipes.common.exact import MODELS, TEST, TWINS, by_model, compared, right
-from recipes.common.results import Results, with_values
-from recipes.common.table import markdown, rate
+from recipes.common.results import Results, markdown, rate, with_values
 
 PUBLISHED = "published"
 """Name of a published Transformer's line: for each seed, percent of right answers by kind,

@@ -21,9 +21,8 @@ from hyptrans.evaluation import scores
 from hyptrans.support.steps import Step
 from recipes.common import results, seeds, translation
 from recipes.common.experiment import Experiment
-from recipes.common.results import Results
+from recipes.common.results import Results, rate
 from recipes.common.settings import Flags, in_name
-from recipes.common.table import rate
 from recipes.common.translation import Run
 
 SOURCE, TARGET = "question", "answer"
@@ -139,7 +138,7 @@ def experiment(
     plan: Callable[[Results], Sequence[Training]],
     sets: Callable[[str], Sets],
     table: Callable[[Results], str],
-) -> Experiment[Training]:
+) -> Experiment:
     """Return the experiment of a recipe whose answers are right or wrong.
 
     ``sets`` returns the examples of a task; for the rest see :class:`Experiment`.

@@ -21,10 +21,9 @@ from hyptrans.support.steps import Step
 from recipes.common import options, translation
 from recipes.common.commands import execute, say
 from recipes.common.corpus import Corpus
-from recipes.common.results import Results
+from recipes.common.results import Results, markdown
 from recipes.common.scoring import Column
 from recipes.common.settings import read_models
-from recipes.common.table import markdown
 from recipes.common.translation import Run
 from recipes.probing.tables import METRICS
 

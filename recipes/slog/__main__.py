@@ -18,9 +18,8 @@ from recipes.cogs.plan import DEV, FINAL_UPDATES, GEN
 from recipes.cogs.table import trials_of, twin_of, unread
 from recipes.common import exact, options, results, seeds
 from recipes.common.exact import TEST, Flags, Training, by_model, compared, right, score_in
-from recipes.common.results import Results, with_values
+from recipes.common.results import Results, markdown, with_values
 from recipes.common.search import Search, search
-from recipes.common.table import markdown
 
 HERE = Path(__file__).resolve().parent
 FOLDER = "slog_variable_free"
@@ -40,13 +39,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     contents = f"train, dev and test as .tsv or .tsv.gz, and {ARCHIVE}"
     options.add_data(parser, contents, name=FOLDER)
     args = parser.parse_args(argv)
-    if not args.list:
-        options.required(args.data, "SLOG in variable-free form", "bingzhilee/SLOG")
     exact.experiment(HERE, args, trainings, lambda task: sets(args.data), table).run()
 
 
-def sets(data: Path) -> exact.Sets:
+def sets(data: Path | None) -> exact.Sets:
     """Read all sets, and the part of the generalization set that serves to choose rates."""
+    data = options.required(data, "SLOG in variable-free form", "bingzhilee/SLOG")
     archive = data / ARCHIVE
     return with_generalization(data, examples(archive, lines_in_zip(archive, MEMBER, PASSWORD)))
 

@@ -16,8 +16,7 @@ from hyptrans.support.errors import run_command
 from recipes.common import exact, options, seeds
 from recipes.common.exact import MODELS, TEST, TWINS, VALID, Flags, Training, right, size_flags
 from recipes.common.grid import Grid
-from recipes.common.results import Results, with_values
-from recipes.common.table import markdown
+from recipes.common.results import Results, markdown, with_values
 from recipes.trees.tree import SEED, make_sets, make_tree
 
 HERE = Path(__file__).resolve().parent
