@@ -100,10 +100,10 @@ class Size:
         }
 
 
+PRECISIONS = ("float32", "bfloat16", "float16")
 SHORT, MEDIUM, WIDE = Size("wmt_d64", 32), Size("wmt_d64", 512), Size("base", 32)
 LONG = [Size("base", n, layers=1, dropout=0.0, target_tokens=n) for n in (4096, 8192)]
 SMALL = [Size("tiny", n, layers=2, target_tokens=n) for n in (512, 1024, 2048, 4096, 8192)]
-PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def main() -> None:
     add("--device", default=default, choices=("cpu", "cuda"), help="(default: %(default)s)")
     options.add_number(parser, "--threads", None, "CPU threads (default: torch's)")
     about = "precision of autocast, for twin and architecture (default: float32, without it)"
-    add("--precision", nargs="+", choices=list(PRECISIONS), default=["float32"], help=about)
+    add("--precision", nargs="+", choices=PRECISIONS, default=["float32"], help=about)
     add("--json", type=Path, metavar="FILE", help="file to write the rows to")
     args = parser.parse_args()
     if args.device == "cuda" and not cuda:
@@ -196,13 +196,13 @@ def build(name: str, size: Size, device: str) -> FairseqEncoderDecoderModel:
     return build_model(Namespace(_name=arch, **size.fields(), **own), TASK).to(device)
 
 
+def autocast(device: str, precision: str) -> torch.autocast:
+    """Return the context in which matrix products have a precision."""
+    return torch.autocast(device, getattr(torch, precision), enabled=precision != "float32")
+
+
 def training_step(
-    name: str,
-    size: Size,
-    device: str,
-    autocast: torch.dtype | None = None,
-    *,
-    updates: bool = True,
+    name: str, size: Size, device: str, precision: str = "float32", *, updates: bool = True
 ) -> Callable[[], None]:
     """Return a function that runs forward, loss, backward and, if ``updates``, clipping and Adam.
 
@@ -223,7 +223,7 @@ def training_step(
     optimizer = adam(parameters, lr=1e-4, betas=(0.9, 0.98))
 
     def step() -> None:
-        with torch.autocast(device, dtype=autocast, enabled=autocast is not None):
+        with autocast(device, precision):
             loss, *_ = loss_of(model, sample)
         (loss / sample["ntokens"]).backward()
         if updates:
@@ -234,9 +234,7 @@ def training_step(
     return step
 
 
-def decoding(
-    name: str, size: Size, device: str, autocast: torch.dtype | None = None
-) -> Callable[[], None]:
+def decoding(name: str, size: Size, device: str, precision: str = "float32") -> Callable[[], None]:
     """Return a function that translates a batch by beam search, ``length`` tokens per sentence."""
     model, words = build(name, size, device).eval(), TASK.target_dictionary
     source = torch.randint(4, VOCABULARY, (SENTENCES, size.length), device=device)
@@ -249,19 +247,11 @@ def decoding(
     sample = {"net_input": {"src_tokens": source, "src_lengths": lengths}}
 
     def step() -> None:
-        with torch.no_grad(), torch.autocast(device, dtype=autocast, enabled=autocast is not None):
+        with torch.no_grad(), autocast(device, precision):
             found = generator.generate([model], sample)
         assert all(len(h[0]["tokens"]) == size.length for h in found)
 
     return step
-
-
-MAKERS: Mapping[str, Callable[..., Callable[[], None]]] = {
-    "train": training_step,
-    "length": training_step,
-    "loss": partial(training_step, updates=False),
-    "decode": decoding,
-}
 
 
 def measure(
@@ -273,10 +263,11 @@ def measure(
         A row per architecture: times in seconds and, if ``peaks``, memory in MiB.
     """
     size, phase, against = comparison.size, comparison.phase, comparison.against
+    make = decoding if phase == "decode" else partial(training_step, updates=phase != "loss")
     twins = (FAIRSEQ, TWIN) if against == FAIRSEQ else (against,)
     steps, most = {}, {}
     for name in (*twins, *comparison.archs):
-        steps[name] = partial(_whole, MAKERS[phase](name, size, device, PRECISIONS[precision]))
+        steps[name] = partial(_whole, make(name, size, device, precision))
         # the very first step also sets up what later ones reuse
         steps[name]()
         most[name] = peak_of(steps[name], device) if peaks else None

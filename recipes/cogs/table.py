@@ -59,7 +59,7 @@ def means(lines: Results) -> str:
     values = {"parameters": lambda line: line.get("parameters"), rest: unread}
     values |= {name: partial(right, subset=of) for name, of in ((whole, GEN), ("test", TEST))}
     untuned = [model for model in MODELS if rates(lines, model).is_open]
-    frame, floors = compared("", {"": (found, twin, untuned)}, values, by=rest)
+    frame, at_least = compared("", {"": (found, twin, untuned)}, values, by=rest)
     frame["parameters"] = [max(filter(None, x), default=None) for x in frame["parameters"]]
     if published:
         overall = [seed[_ALL] for seed in published]
@@ -71,7 +71,7 @@ def means(lines: Results) -> str:
         f"Percent of exact matches after {found[0]['updates']:,} updates, "
         f"`{found[0]['setting']}`, mean ± standard deviation over seeds; unread part: "
         "without the sentences that chose the settings; p there: two-sided permutation test of "
-        f"seeds against `{twin}`, Holm-corrected over the table{seeds.at_least(floors)}; a rate in "
+        f"seeds against `{twin}`, Holm-corrected over the table{at_least}; a rate in "
         f"brackets is not tuned; {results.made_by(found)}."
     )
 

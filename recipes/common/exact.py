@@ -105,7 +105,7 @@ def compared(
     groups: Mapping[str, tuple[Results, str, Collection[str]]],
     values: Mapping[str, Callable[[Mapping[str, Any]], float]],
     by: str,
-) -> tuple[pd.DataFrame, list[float]]:
+) -> tuple[pd.DataFrame, str]:
     """Compare the models of each group with its twin.
 
     Args:
@@ -117,7 +117,7 @@ def compared(
 
     Returns:
         A row for each model of each group, whose cells in the columns of ``values`` list the scores
-        by seed, and the smallest possible value of each p.
+        by seed, and a caption's words on the smallest possible p.
     """
     frames: list[pd.DataFrame] = []
     floors: list[float] = []
@@ -129,7 +129,7 @@ def compared(
         frames.append(frame.assign(p=pd.Series(p, dtype=float)).reset_index())
         frames[-1].insert(0, title, name)
         floors += least
-    return pd.concat(frames), floors
+    return pd.concat(frames), seeds.at_least(floors)
 
 
 def experiment(

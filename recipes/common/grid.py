@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from recipes.common import exact, results, seeds
+from recipes.common import exact, results
 from recipes.common.exact import MODELS, TEST, TWINS, VALID, Results, Training, right, score_in
 from recipes.common.results import markdown
 from recipes.common.search import search
@@ -126,7 +126,7 @@ class Grid:
         values = {score: partial(right, subset=TEST)}
         if hardest:
             values[hardest] = partial(right, subset=TEST, kind=self.hardest)
-        frame, floors = exact.compared(self.title, groups, values, score)
+        frame, at_least = exact.compared(self.title, groups, values, score)
         if hardest:
             frame[hardest] = frame[hardest].map(statistics.fmean)
         return (
@@ -135,6 +135,6 @@ class Grid:
             "mean ± standard deviation over seeds, at the rate whose mean is best on the "
             "validation set (in brackets: not tuned); p: two-sided permutation test of seeds "
             f"against the twin in the same {self.title}, Holm-corrected over the models of a "
-            f"{self.title}{seeds.at_least(floors)}, not over the {self.title}s; "
+            f"{self.title}{at_least}, not over the {self.title}s; "
             f"{results.made_by(shown)}."
         )

@@ -16,7 +16,7 @@ from recipes.cogs import plan
 from recipes.cogs.__main__ import examples, with_generalization
 from recipes.cogs.plan import DEV, FINAL_UPDATES, GEN
 from recipes.cogs.table import trials_of, twin_of, unread
-from recipes.common import exact, options, results, seeds
+from recipes.common import exact, options, results
 from recipes.common.exact import TEST, Flags, Training, by_model, compared, right, score_in
 from recipes.common.results import Results, markdown, with_values
 from recipes.common.search import Search, search
@@ -89,14 +89,14 @@ def _means(lines: Results, found: dict[str, Results]) -> str:
         for setting, own in found.items()
     }
     of_sets = {name: partial(right, subset=of) for name, of in ((mean, GEN), ("test", TEST))}
-    frame, floors = compared("positions", groups, {**of_sets, rest: unread}, by=rest)
+    frame, at_least = compared("positions", groups, {**of_sets, rest: unread}, by=rest)
     shown = [line for own in found.values() for line in own]
     return (
         f"{markdown(frame, {'p': '.3f'}, texts=2)}\n\n"
         f"Percent of exact matches after {FINAL_UPDATES:,} updates, mean ± standard deviation over "
         "seeds; unread part: without the sentences that chose the rates; p there: two-sided "
         "permutation test of seeds against the better Transformer with the same positions, "
-        f"Holm-corrected over the models with those positions{seeds.at_least(floors)}; a rate in "
+        f"Holm-corrected over the models with those positions{at_least}; a rate in "
         f"brackets is not tuned; {results.made_by(shown)}."
     )
 
