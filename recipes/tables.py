@@ -11,16 +11,14 @@ from hyptrans.support import tables
 from hyptrans.support.errors import run_command
 from recipes.benchmark import latency
 from recipes.benchmark import speed as speeds
-from recipes.cogs import plan as cogs
-from recipes.cogs.table import means
+from recipes.cogs import __main__ as cogs
 from recipes.common import results, seeds
 from recipes.common.exact import MODELS, right
 from recipes.common.results import LINES
 from recipes.probing.tables import CHECKPOINTS, table
 from recipes.study.pictures import Scores, by_place, dots, norms, pictures
 from recipes.study.table import NORMS, SCORED, WIDE, chosen, summary
-from recipes.trees.__main__ import CELLS, FOREST_CELLS, GRID, TEST
-from recipes.trees.tree import LEVELS
+from recipes.trees.__main__ import CELLS, FOREST_CELLS, GRID, LEVELS, TEST
 
 HERE = Path(__file__).resolve().parent
 STUDY, PROBING, BENCHMARK = HERE / "study", HERE / "probing", HERE / "benchmark"
@@ -56,7 +54,7 @@ def blocks() -> dict[tuple[Path, str], str]:
         (README, "choices"): choices(study, _parsed(probing), ratios),
         (RESULTS, "study"): summary(study),
         (RESULTS, "trees"): trees(probing),
-        (RESULTS, "cogs"): means(results.read_lines(HERE / "cogs" / LINES)),
+        (RESULTS, "cogs"): cogs.means(results.read_lines(HERE / "cogs" / LINES)),
         (RESULTS, "speed"): speed_table(same),
         (page, "gpu"): speeds.table(gpu),
         (page, latency.NAME): latency.table(latencies),

@@ -12,10 +12,8 @@ import pandas as pd
 
 from hyptrans.data.sources.tatoeba import lines_in_zip
 from hyptrans.support.errors import run_command
-from recipes.cogs import plan
-from recipes.cogs.__main__ import examples, with_generalization
-from recipes.cogs.plan import DEV, FINAL_UPDATES, GEN
-from recipes.cogs.table import trials_of, twin_of, unread
+from recipes.cogs import __main__ as cogs
+from recipes.cogs.__main__ import DEV, FINAL_UPDATES, GEN, twin_of, unread
 from recipes.common import exact, options, results
 from recipes.common.exact import TEST, Flags, Training, by_model, compared, right, score_in
 from recipes.common.results import Results, markdown, with_values
@@ -27,7 +25,7 @@ ARCHIVE, MEMBER = "generalization_sets.zip", "generalization_sets/gen_varfreeLF.
 PASSWORD = b"SLOG"
 """Published in the authors' README; it keeps the sets out of texts that train language models."""
 MODELS = ("euclidean_prenorm", "euclidean_postnorm", "hybonet_plus")
-SETTINGS: dict[str, Flags] = {"sinusoidal": plan.SINUSOIDAL, "rotary": {"--rotary-positions": None}}
+SETTINGS: dict[str, Flags] = {"sinusoidal": cogs.SINUSOIDAL, "rotary": {"--rotary-positions": None}}
 """Flags by setting: how a model knows the order of the words."""
 SEEDS = (1, 2, 3, 4, 5)
 """Seeds of final trainings."""
@@ -45,8 +43,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 def sets(data: Path | None) -> exact.Sets:
     """Read all sets, and the part of the generalization set that serves to choose rates."""
     data = options.required(data, "SLOG in variable-free form", "bingzhilee/SLOG")
-    archive = data / ARCHIVE
-    return with_generalization(data, examples(archive, lines_in_zip(archive, MEMBER, PASSWORD)))
+    gen = lines_in_zip(data / ARCHIVE, MEMBER, PASSWORD)
+    return cogs.with_generalization(data, cogs.examples(data / ARCHIVE, gen))
 
 
 def trainings(lines: Results) -> list[Training]:
@@ -55,30 +53,30 @@ def trainings(lines: Results) -> list[Training]:
     for setting in SETTINGS:
         searches = {model: rates(lines, setting, model) for model in MODELS}
         planned += [trial for found in searches.values() for trial in found.trials]
-        planned += plan.seeded(searches, "final", FINAL_UPDATES, dict.fromkeys(MODELS, SEEDS))
+        planned += cogs.seeded(searches, "final", FINAL_UPDATES, dict.fromkeys(MODELS, SEEDS))
     return planned
 
 
 def rates(lines: Results, setting: str, model: str) -> Search[Training]:
     """Return the search for a model's rate in a setting."""
-    flags = {**plan.FLAGS, **SETTINGS[setting]}
+    flags = {**cogs.FLAGS, **SETTINGS[setting]}
     return search(
-        lambda rate: Training("rates", model, setting, rate, plan.UPDATES, 1, flags, (DEV,)),
-        plan.RATES,
+        lambda rate: Training("rates", model, setting, rate, cogs.UPDATES, 1, flags, (DEV,)),
+        cogs.RATES,
         score_in(lines, DEV),
     )
 
 
 def finals(lines: Results, setting: str) -> Results:
     """Return a setting's final trainings at the best rates so far."""
-    return plan.finals_of(lines, (rates(lines, setting, model) for model in MODELS))
+    return cogs.finals_of(lines, (rates(lines, setting, model) for model in MODELS))
 
 
 def table(lines: Results) -> str:
     """Write all results as Markdown."""
     found = {setting: own for setting in SETTINGS if (own := finals(lines, setting))}
     parts = [_means(lines, found), _kinds(found)] if found else []
-    parts.append(trials_of(with_values(lines, stage="rates")))
+    parts.append(cogs.trials_of(with_values(lines, stage="rates")))
     return "\n\n".join(filter(None, parts)) or results.NOT_MEASURED
 
 
