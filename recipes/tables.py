@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from hyptrans.support import tables
 from hyptrans.support.errors import run_command
 from recipes.benchmark import latency
@@ -47,7 +49,11 @@ def blocks() -> dict[tuple[Path, str], str]:
     study, probing = results.read_lines(STUDY / LINES), results.read_json(PROBING / "results.json")
     names = ("gpu-speed", latency.NAME, SAME)
     gpu, latencies, same = (results.read_json(BENCHMARK / f"{name}.json") for name in names)
-    ratios = {step_of(row): row["ratio_same"] for row in same["rows"]}
+    ratios = {
+        row["arch"]: row["ratio_same"]
+        for row in same["rows"]
+        if (row["phase"], row["dim"], row["length"]) == ("train", 64, 32)
+    }
     page, probed = BENCHMARK / "README.md", PROBING / "README.md"
     return {
         **{(readme, results.RESULTS): block_for(readme.parent) for readme in readmes},
@@ -128,7 +134,7 @@ def by_updates() -> Scores:
 def choices(
     study: Sequence[Mapping[str, Any]],
     parsed: Mapping[str, Mapping[str, Any]],
-    ratios: Mapping[tuple[str, str, int, int], float],
+    ratios: Mapping[str, float],
 ) -> str:
     """Write a row for each model in ``WHEN``: BLEU, trees in its encoder, training speed."""
     finals, rows = chosen(study), []
@@ -136,7 +142,7 @@ def choices(
         if model in finals:
             scores = finals[model].values("bleu")
             bleu = f"{seeds.spread(scores)} ({len(scores)})"
-            tree, ratio = parsed.get(f"{model}_iwslt_d64"), ratios.get((model, "train", 64, 32))
+            tree, ratio = parsed.get(f"{model}_iwslt_d64"), ratios.get(model)
             uuas = f"{tree['test']['uuas']:.3f}" if tree else "-"
             rows.append([f"`{model}`", when, bleu, uuas, f"{ratio:.2f}" if ratio else "-"])
     return tables.markdown(["model", "when", "BLEU (seeds)", "trees", "speed"], rows, texts=2)
@@ -154,19 +160,12 @@ def trees(probing: Mapping[str, Any]) -> str:
 
 def speed_table(found: Mapping[str, Any]) -> str:
     """Write training and decoding against fairseq's Transformer and against equal products."""
-    rows = [row for row in found["rows"] if row["phase"] in ("train", "decode")]
-    cells = [
-        [row["arch"], row["phase"], f"{row['ratio']:.2f}", f"{row['ratio_same']:.2f}"]
-        for row in rows
-    ]
-    header = ["architecture", "step", f"times as fast as {rows[0]['against']}"]
-    lines = tables.markdown([*header, "as the package's twin"], cells, texts=2)
+    rows = pd.DataFrame([row for row in found["rows"] if row["phase"] in ("train", "decode")])
+    theirs, same = f"times as fast as {rows['against'][0]}", "as the package's twin"
+    titles = {"arch": "architecture", "phase": "step", "ratio": theirs, "ratio_same": same}
+    frame = rows[[*titles]].rename(columns=titles)
+    lines = results.markdown(frame, {theirs: ".2f", same: ".2f"}, texts=2)
     return f"{lines}\n\n{found['device']}; measured with version {found['versions']['hyptrans']}"
-
-
-def step_of(row: Mapping[str, Any]) -> tuple[str, str, int, int]:
-    """Return architecture, step, width and length of a row of the speed results."""
-    return row["arch"], row["phase"], row["dim"], row["length"]
 
 
 def _parsed(probing: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
