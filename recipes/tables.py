@@ -1,28 +1,26 @@
 """Write the tables and pictures of all pages from recorded results; no score is typed by hand."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from hyptrans.support import tables
 from hyptrans.support.errors import run_command
 from recipes.benchmark import latency
 from recipes.benchmark import speed as speeds
-from recipes.cogs import plan as cogs
-from recipes.cogs.table import means
+from recipes.cogs import __main__ as cogs
 from recipes.common import results, seeds
-from recipes.common.exact import MODELS, by_model, right
+from recipes.common.exact import MODELS, right
 from recipes.common.results import LINES
 from recipes.probing.tables import CHECKPOINTS, table
-from recipes.study.pictures import dots, norms, pictures
+from recipes.study.pictures import Scores, by_place, dots, norms, pictures
 from recipes.study.table import NORMS, SCORED, WIDE, chosen, summary
-from recipes.trees.__main__ import CELLS, FOREST_CELLS, GRID, TEST
+from recipes.trees.__main__ import CELLS, FOREST_CELLS, GRID, LEVELS, TEST
 
 HERE = Path(__file__).resolve().parent
 STUDY, PROBING, BENCHMARK = HERE / "study", HERE / "probing", HERE / "benchmark"
@@ -35,9 +33,7 @@ WHEN = {
     "hypformer": "texts of thousands of tokens: linear attention",
 }
 """The models that a newcomer chooses from, and when to choose each one."""
-Scores = dict[str, dict[int, list[float]]]
-"""Scores of all seeds, by model and by what the horizontal axis of a picture shows."""
-LEVEL, LEVELS = "level of the lowest common ancestor (root: 0)", range(5)
+LEVEL = "level of the lowest common ancestor (root: 0)"
 LAYER = "layer (0 to 2: encoder, 3 to 5: decoder; 0 and 3: embeddings)"
 SAME = "same-products"
 """Name of the record, and of its block, that compares with the package's own twin, too."""
@@ -53,14 +49,18 @@ def blocks() -> dict[tuple[Path, str], str]:
     study, probing = results.read_lines(STUDY / LINES), results.read_json(PROBING / "results.json")
     names = ("gpu-speed", latency.NAME, SAME)
     gpu, latencies, same = (results.read_json(BENCHMARK / f"{name}.json") for name in names)
-    ratios = {step_of(row): row["ratio_same"] for row in same["rows"]}
+    ratios = {
+        row["arch"]: row["ratio_same"]
+        for row in same["rows"]
+        if (row["phase"], row["dim"], row["length"]) == ("train", 64, 32)
+    }
     page, probed = BENCHMARK / "README.md", PROBING / "README.md"
     return {
         **{(readme, results.RESULTS): block_for(readme.parent) for readme in readmes},
         (README, "choices"): choices(study, _parsed(probing), ratios),
         (RESULTS, "study"): summary(study),
         (RESULTS, "trees"): trees(probing),
-        (RESULTS, "cogs"): means(results.read_lines(HERE / "cogs" / LINES)),
+        (RESULTS, "cogs"): cogs.means(results.read_lines(HERE / "cogs" / LINES)),
         (RESULTS, "speed"): speed_table(same),
         (page, "gpu"): speeds.table(gpu),
         (page, latency.NAME): latency.table(latencies),
@@ -96,61 +96,45 @@ def drawings() -> dict[Path, str]:
 
 def by_width() -> Scores:
     """Return exact matches in the tree of ``recipes/trees``, by model and width, at best rates."""
-    found: Scores = {}
-    for cell in FOREST_CELLS:
-        for model, scores in _in_tree(cell, "all").items():
-            found.setdefault(model, {})[CELLS[cell][0]] = scores
-    return found
+    lines = results.read_lines(HERE / "trees" / LINES)
+    return by_place(
+        (line["model"], CELLS[cell][0], right(line, TEST))
+        for cell in FOREST_CELLS
+        for line in GRID.finals(lines, cell)
+    )
 
 
 def by_level() -> Scores:
     """Return the same at width 16, by model and level of the lowest common ancestor."""
-    found: Scores = {}
-    for level in LEVELS:
-        for model, scores in _in_tree("d16", f"level_{level}").items():
-            found.setdefault(model, {})[level] = scores
-    return found
-
-
-def _in_tree(cell: str, kind: str) -> Mapping[str, list[float]]:
-    scores = partial(right, subset=TEST, kind=kind)
-    return dict(by_model(_finals_in_tree(cell), scores=scores)["scores"])
-
-
-@cache
-def _finals_in_tree(cell: str) -> results.Results:
-    lines = results.read_lines(HERE / "trees" / LINES)
-    best = {one.name for model in MODELS for one in GRID.choice(lines, cell, model).best}
-    return [line for line in lines if line["name"] in best]
+    finals = GRID.finals(results.read_lines(HERE / "trees" / LINES), "d16")
+    levels = range(LEVELS - 1)
+    return by_place((x["model"], n, right(x, TEST, f"level_{n}")) for n in levels for x in finals)
 
 
 def by_layer() -> Scores:
     """Return how far states are from flat in models of width 16, by model and layer."""
-    found: Scores = {}
-    for name in ("stress", "forms"):
-        for line in results.read_lines(HERE / "trees" / f"{name}.jsonl"):
-            percents = line.get("flat_stress_percent", ())
-            for layer, percent in enumerate(percents):
-                found.setdefault(line.get("form") or line["model"], {})[layer] = [percent]
-    return found
+    return by_place(
+        (line.get("form") or line["model"], layer, percent)
+        for name in ("stress", "forms")
+        for line in results.read_lines(HERE / "trees" / f"{name}.jsonl")
+        for layer, percent in enumerate(line.get("flat_stress_percent", ()))
+    )
 
 
 def by_updates() -> Scores:
     """Return exact matches on COGS's selection set, by model and number of updates."""
-    lines, found = results.read_lines(HERE / "cogs" / LINES), Scores()
+    lines = sorted(results.read_lines(HERE / "cogs" / LINES), key=lambda x: x.get("updates", 0))
     best = {model: one.rate for model in MODELS if (one := cogs.rates(lines, model).best)}
-    for line in lines:
-        tuned = line["stage"] in ("rates", "final", "longer", "long")
-        if tuned and line["rate"] == best.get(line["model"]):
-            scores = found.setdefault(line["model"], {}).setdefault(line["updates"], [])
-            scores.append(right(line, cogs.DEV))
-    return {model: dict(sorted(of.items())) for model, of in found.items() if len(of) > 1}
+    tuned = [x for x in lines if x["stage"] in ("rates", "final", "longer", "long")]
+    at_best = [x for x in tuned if x["rate"] == best.get(x["model"])]
+    found = by_place((x["model"], x["updates"], right(x, cogs.DEV)) for x in at_best)
+    return {model: of for model, of in found.items() if len(of) > 1}
 
 
 def choices(
     study: Sequence[Mapping[str, Any]],
     parsed: Mapping[str, Mapping[str, Any]],
-    ratios: Mapping[tuple[str, str, int, int], float],
+    ratios: Mapping[str, float],
 ) -> str:
     """Write a row for each model in ``WHEN``: BLEU, trees in its encoder, training speed."""
     finals, rows = chosen(study), []
@@ -158,7 +142,7 @@ def choices(
         if model in finals:
             scores = finals[model].values("bleu")
             bleu = f"{seeds.spread(scores)} ({len(scores)})"
-            tree, ratio = parsed.get(f"{model}_iwslt_d64"), ratios.get((model, "train", 64, 32))
+            tree, ratio = parsed.get(f"{model}_iwslt_d64"), ratios.get(model)
             uuas = f"{tree['test']['uuas']:.3f}" if tree else "-"
             rows.append([f"`{model}`", when, bleu, uuas, f"{ratio:.2f}" if ratio else "-"])
     return tables.markdown(["model", "when", "BLEU (seeds)", "trees", "speed"], rows, texts=2)
@@ -176,19 +160,12 @@ def trees(probing: Mapping[str, Any]) -> str:
 
 def speed_table(found: Mapping[str, Any]) -> str:
     """Write training and decoding against fairseq's Transformer and against equal products."""
-    rows = [row for row in found["rows"] if row["phase"] in ("train", "decode")]
-    cells = [
-        [row["arch"], row["phase"], f"{row['ratio']:.2f}", f"{row['ratio_same']:.2f}"]
-        for row in rows
-    ]
-    header = ["architecture", "step", f"times as fast as {rows[0]['against']}"]
-    lines = tables.markdown([*header, "as the package's twin"], cells, texts=2)
+    rows = pd.DataFrame([row for row in found["rows"] if row["phase"] in ("train", "decode")])
+    theirs, same = f"times as fast as {rows['against'][0]}", "as the package's twin"
+    titles = {"arch": "architecture", "phase": "step", "ratio": theirs, "ratio_same": same}
+    frame = rows[[*titles]].rename(columns=titles)
+    lines = results.markdown(frame, {theirs: ".2f", same: ".2f"}, texts=2)
     return f"{lines}\n\n{found['device']}; measured with version {found['versions']['hyptrans']}"
-
-
-def step_of(row: Mapping[str, Any]) -> tuple[str, str, int, int]:
-    """Return architecture, step, width and length of a row of the speed results."""
-    return row["arch"], row["phase"], row["dim"], row["length"]
 
 
 def _parsed(probing: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

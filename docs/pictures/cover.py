@@ -22,7 +22,7 @@ from torch import Tensor
 import hyptrans
 from hyptrans.geometry import lorentz, poincare
 from hyptrans.support.files import write_whole
-from recipes.cogs.plan import GEN, finals
+from recipes.cogs.__main__ import GEN, finals
 from recipes.common import results
 from recipes.common.exact import TWINS, by_model, right
 

@@ -8,12 +8,8 @@ twin's formulas), converted by CTranslate2's converter for fairseq checkpoints, 
 example: python -m recipes.benchmark.latency --json latency.json
 """
 
-from __future__ import annotations
-
 import argparse
-import functools
 import importlib
-import itertools
 import random
 import statistics
 import sys
@@ -29,12 +25,11 @@ import numpy as np
 import torch
 
 import hyptrans
+from hyptrans.data import subwords
 from hyptrans.data.moses import TextSteps
-from hyptrans.data.subwords import WORDS
 from hyptrans.inference.architecture import configuration
 from hyptrans.inference.batches import by_length, filled
 from hyptrans.inference.contents import Contents
-from hyptrans.inference.dictionary import Dictionary
 from hyptrans.inference.onnx import export
 from hyptrans.inference.options import BATCH_TOKENS, BEAM, Settings
 from hyptrans.inference.sharing import folder
@@ -45,7 +40,7 @@ from hyptrans.support import tables
 from hyptrans.support.errors import run_command
 from hyptrans.support.files import write_json
 from hyptrans.support.provenance import versions
-from recipes.benchmark.timing import in_turn, processor
+from recipes.benchmark.timing import in_turn, processor, task
 from recipes.common import options
 
 NAME = "latency"
@@ -54,46 +49,30 @@ OURS = (TWIN, "euclidean", "hybonet", "hybonet_plus", "han", "hypformer", "hvt")
 BY_ONNX = (TWIN, "hybonet", "hybonet_plus")
 SYMBOLS, SHORTEST, LONGEST = 1500, 4, 20
 """Symbols of the dictionary; fewest and most words of a source sentence."""
+TASK = task(SYMBOLS)
+WORDS = TASK.target_dictionary
 ALONE = 25
 """One in this many sentences is also translated alone."""
 MADE = 16
 """Tokens of each translation, including the end of the sentence."""
-LAYERS = {f"{side}_layers": 3 for side in ("encoder", "decoder")}
+LAYERS = {"encoder_layers": 3, "decoder_layers": 3}
+OPTIONS = {**flags_of("tiny"), **LAYERS, "share_all_embeddings": True}
 LANGUAGES = ("aa", "bb")
-WAYS = {
-    f"{how}, {name}": (batched, beam)
-    for how, batched in (("batches", True), ("one by one", False))
-    for name, beam in ((f"beam {BEAM}", BEAM), ("greedy", 1))
-}
-"""Columns: whether sentences are translated in batches, and the beam size."""
 
 Translate = Callable[[Sequence[Sequence[int]], int], int]
 """Translates sentences with a beam size; returns the number of tokens per translation."""
 
 
-@functools.cache
-def dictionary() -> Dictionary:
-    """Return a dictionary of the words w4, w5 and so on after the special symbols."""
-    words = Dictionary()
-    for number in range(len(words), SYMBOLS):
-        words.add(f"w{number}", 1)
-    return words
-
-
-def made(arch: str, out: Path, *, graphs: bool = False) -> argparse.Namespace:
-    """Write a model folder with random weights, and ONNX ``graphs``; return the options."""
-    config, words = {**flags_of("tiny"), **LAYERS, "share_all_embeddings": True}, dictionary()
-    if arch == TWIN:
-        config |= {f"{side}_normalize_before": True for side in ("encoder", "decoder")}
-    name = "transformer" if arch.startswith("euclidean") else arch
+def make(arch: str, out: Path, *, graphs: bool = False) -> None:
+    """Write a model folder with random weights, and ONNX ``graphs``."""
     torch.manual_seed(1)
-    model = ARCHITECTURES[name].build(configuration(name, config), words, words)
+    model = ARCHITECTURES[arch].build(configuration(arch, OPTIONS), WORDS, WORDS)
     source, target = map(TextSteps, LANGUAGES)
-    rules = TextRules(WORDS, None, False, (source, target))
-    contents = Contents(arch, name, config, LANGUAGES, (words, words), model.state_dict(), rules)
+    rules = TextRules(subwords.WORDS, None, False, (source, target))
+    words, parameters = (WORDS, WORDS), model.state_dict()
+    contents = Contents(arch, arch, OPTIONS, LANGUAGES, words, parameters, rules)
     write = partial(export.write, model.eval()) if graphs else None
     folder.write(contents, out, card="# random\n", precision="full", graphs=write)
-    return argparse.Namespace(**config, arch=name)
 
 
 def ours(place: Path, engine: str = "torch") -> Translate:
@@ -103,7 +82,7 @@ def ours(place: Path, engine: str = "torch") -> Translate:
     def translate(rows: Sequence[Sequence[int]], beam: int) -> int:
         found = []
         for batch in by_length([len(row) for row in rows], BATCH_TOKENS, "", False):
-            source = filled([rows[i] for i in batch], dictionary(), left=True)
+            source = filled([rows[i] for i in batch], WORDS, left=True)
             nothing = np.zeros((len(batch), 0), dtype=np.int64)
             # no method of a user fixes the lengths
             settings = Settings(beam=beam, shortest=most)
@@ -113,28 +92,25 @@ def ours(place: Path, engine: str = "torch") -> Translate:
     return translate
 
 
-def fairseqs_own(args: argparse.Namespace) -> torch.nn.Module:
-    """Return fairseq's Transformer with a twin's options and random weights."""
-    import hyptrans.fairseq  # noqa: F401 - makes fairseq importable
+def ctranslate2(data: Path, out: Path) -> Translate:
+    """Convert fairseq's Transformer with the twin's options to CTranslate2; return its search.
+
+    ``data`` has the dictionaries.
+    """
+    import hyptrans.fairseq
 
     # isort: split
-    from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+    from fairseq.models import build_model
 
-    ARCH_CONFIG_REGISTRY[args.arch](args)
-    task = argparse.Namespace(source_dictionary=dictionary(), target_dictionary=dictionary())
-    model: torch.nn.Module = ARCH_MODEL_REGISTRY[args.arch].build_model(args, task)
-    return model
-
-
-def ctranslate2(args: argparse.Namespace, out: Path) -> Translate:
-    """Convert fairseq's Transformer with a twin's options to CTranslate2 and return its search."""
-    library = importlib.import_module("ctranslate2")
-    data = out.parent / TWIN
-    args.task, (args.source_lang, args.target_lang) = "translation", LANGUAGES
+    library, (source, target) = importlib.import_module("ctranslate2"), LANGUAGES
+    norms = {"encoder_normalize_before": True, "decoder_normalize_before": True}
+    cfg = argparse.Namespace(arch="transformer", task="translation", **OPTIONS, **norms)
+    cfg.source_lang, cfg.target_lang = source, target
     out.mkdir()
-    torch.save({"args": args, "model": fairseqs_own(args).state_dict()}, out / "twin.pt")
+    torch.save({"args": cfg, "model": build_model(cfg, TASK).state_dict()}, out / "twin.pt")
     made_of = {"user_dir": str(Path(hyptrans.__file__).parent), "unsafe_deserialization": True}
-    converter = library.converters.FairseqConverter(str(out / "twin.pt"), str(data), **made_of)
+    files = str(out / "twin.pt"), str(data)
+    converter = library.converters.FairseqConverter(*files, **made_of)
     converter.convert(str(out / "converted"))
     translator = library.Translator(str(out / "converted"), intra_threads=1, inter_threads=1)
 
@@ -149,34 +125,43 @@ def ctranslate2(args: argparse.Namespace, out: Path) -> Translate:
 
 
 def measure(sentences: int, rounds: int) -> dict[str, dict[str, float]]:
-    """Return CPU seconds per token by model and way, as medians over alternating rounds."""
+    """Return CPU seconds per token by model and way, as medians over alternating rounds.
+
+    A way is to translate sentences in batches or one by one, with a beam or greedily.
+    """
     draw = random.Random(1)
     rows = [
         [*(draw.randrange(4, SYMBOLS) for _ in range(draw.randint(SHORTEST, LONGEST))), 2]
         for _ in range(sentences)
     ]
-    alone = [[row] for row in rows[: -(-sentences // ALONE)]]
+    cuts = {"batches": [rows], "one by one": [[row] for row in rows[: -(-sentences // ALONE)]]}
+    ways = {
+        f"{cut}, {name}": (parts, beam)
+        for cut, parts in cuts.items()
+        for name, beam in ((f"beam {BEAM}", BEAM), ("greedy", 1))
+    }
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch)
-        kept = {arch: made(arch, out / arch, graphs=arch in BY_ONNX) for arch in OURS}
+        for arch in OURS:
+            make(arch, out / arch, graphs=arch in BY_ONNX)
         models = {arch: ours(out / arch) for arch in OURS}
         models |= {f"{arch}, ONNX": ours(out / arch, "onnx") for arch in BY_ONNX}
         if find_spec("ctranslate2"):
-            models[CTRANSLATE2] = ctranslate2(kept[TWIN], out / "ctranslate2")
+            models[CTRANSLATE2] = ctranslate2(out / TWIN, out / "ctranslate2")
         else:
             print("CTranslate2 is left out: pip install ctranslate2", file=sys.stderr)
 
     def once(name: str, way: str) -> None:
-        batched, beam = WAYS[way]
-        lengths = {models[name](one, beam) for one in ([rows] if batched else alone)}
+        parts, beam = ways[way]
+        lengths = {models[name](part, beam) for part in parts}
         assert lengths == {MADE}, (name, lengths)
 
-    turns = {(name, way): partial(once, name, way) for way, name in itertools.product(WAYS, models)}
+    turns = {(name, way): partial(once, name, way) for way in ways for name in models}
     taken = in_turn(turns, rounds + 1, time.process_time)
-    counts = {way: MADE * len(rows if batched else alone) for way, (batched, _) in WAYS.items()}
+    tokens = {way: MADE * sum(map(len, parts)) for way, (parts, _) in ways.items()}
     # the first round warms up
     return {
-        name: {way: statistics.median(taken[name, way][1:]) / counts[way] for way in WAYS}
+        name: {way: statistics.median(taken[name, way][1:]) / tokens[way] for way in ways}
         for name in models
     }
 
@@ -186,11 +171,11 @@ def table(found: Mapping[str, Any]) -> str:
     now = found["now"]
     twin = now["seconds"][TWIN]
     lines = [
-        [name, *(f"{1e6 * ways[way]:,.0f} ({ways[way] / twin[way]:.2f})" for way in WAYS)]
+        [name, *(f"{1e6 * ways[way]:,.0f} ({ways[way] / twin[way]:.2f})" for way in twin)]
         for name, ways in now["seconds"].items()
     ]
-    about = ", ".join(f"{name} {version}" for name, version in now["versions"].items())
-    return f"{tables.markdown(['model', *WAYS], lines)}\n\n{now['device']}, 1 thread; {about}"
+    about = ", ".join(map(" ".join, now["versions"].items()))
+    return f"{tables.markdown(['model', *twin], lines)}\n\n{now['device']}, 1 thread; {about}"
 
 
 def main(argv: Sequence[str] | None = None) -> None:

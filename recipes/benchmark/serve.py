@@ -8,8 +8,6 @@ translates: the server or this one.
 example: python -m recipes.benchmark.serve --clients 8 --requests 250
 """
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import itertools
@@ -32,7 +30,7 @@ from hyptrans.support.errors import run_command
 from hyptrans.support.provenance import versions
 from recipes.benchmark.timing import processor
 from recipes.common import options
-from recipes.common.table import markdown
+from recipes.common.results import markdown
 
 MODEL = "tatoeba-en-de"
 WORDS = (
@@ -83,7 +81,7 @@ def load(clients: int, requests: int, rounds: int) -> str:
     wanted = dict(zip(texts, model.translate(texts), strict=True))
     shares = [texts[i::clients] for i in range(clients)]
     rows: list[tuple[str, float, float | None]] = []
-    whole = lost = wrong = 0
+    found: list[tuple[str, str]] = []
     command = [sys.executable, "-m", "hyptrans", "serve", MODEL, "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -100,19 +98,19 @@ def load(clients: int, requests: int, rounds: int) -> str:
                     rate = len(answers) / (time.perf_counter() - begun)
                     each = 1000 * (cpu_seconds(process.pid) - spent) / len(answers)
                     rows.append((f"`hyptrans serve`, {count} at a time", each, rate))
-                    whole += len(answers)
-                    lost += count * requests - len(answers)
-                    wrong += sum(answer != wanted[text] for text, answer in answers)
+                    found += answers
             threading.Timer(1.0, process.terminate).start()
             last = len(together(port, shares))
             status = process.wait(60)
         finally:
             process.kill()
+    lost = rounds * (1 + clients) * requests - len(found)
+    wrong = sum(answer != wanted[text] for text, answer in found)
     frame = pd.DataFrame(rows, columns=["way", "CPU ms per text", "texts per second"])
     frame = frame.groupby("way", sort=False).median().reset_index()
     return (
         f"{markdown(frame, dict.fromkeys(frame, '.1f'))}\n\n"
-        f"answers {whole:,}, lost {lost:,}, wrong {wrong:,}\n"
+        f"answers {len(found):,}, lost {lost:,}, wrong {wrong:,}\n"
         f"{signal.SIGTERM.name}: {last} whole answers, exit status {status}"
     )
 

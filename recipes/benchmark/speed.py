@@ -10,13 +10,9 @@ attention kernel with the hyperbolic layers, so the remaining difference is due 
 example: python -m recipes.benchmark.speed --rows hybonet --json speed.json
 """
 
-from __future__ import annotations
-
-import argparse
-import ctypes
-import re
 import statistics
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,24 +23,87 @@ import pandas as pd
 import torch
 from tqdm import tqdm
 
+import hyptrans.fairseq  # noqa: F401 - registers the architectures, before fairseq is imported
+
+# isort: split
+from fairseq import utils
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.models import FairseqEncoderDecoderModel, build_model
+from fairseq.optim.adam import Adam
+from fairseq.sequence_generator import SequenceGenerator
+
+from hyptrans.fairseq.tiled import TiledCrossEntropy
+from hyptrans.optim import RiemannianAdam
+from hyptrans.seq2seq.sizes import SIZES, flags_of
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.files import write_json
-from recipes.benchmark import contenders
-from recipes.benchmark.contenders import FAIRSEQ, MANIFOLD, SOFTMAX, TWIN, WHOLE, Size
-from recipes.benchmark.timing import in_turn, processor
+from recipes.benchmark.timing import in_turn, peak_of, processor, task
 from recipes.common import options, results
-from recipes.common.table import markdown
+from recipes.common.results import markdown
 
+VOCABULARY = 6000
+TASK = task(VOCABULARY)
+BEAM, SENTENCES = 5, 32
+FAIRSEQ, TWIN = "fairseq's transformer", "euclidean"
+"""fairseq's own model and the package's: the same formulas, but the package's uses the matrix
+products and the attention kernel of the hyperbolic layers."""
+MANIFOLD = "hybonet, manifold"
+"""HyboNet whose embeddings are points, trained by Riemannian Adam."""
+SOFTMAX = "hypformer, softmax attention"
+VARIANTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    FAIRSEQ: ("transformer", {}),
+    # the fields give the size
+    TWIN: ("euclidean_tiny", {}),
+    MANIFOLD: ("hybonet", {"embedding_storage": "manifold"}),
+    SOFTMAX: ("hypformer", {"hypformer_attention": "softmax"}),
+}
+WHOLE = ", fairseq's loss"
+"""Suffix of a contender's name; its loss computes all logits of a batch at once."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """The size that all contenders of a comparison share.
+
+    Attributes:
+        name: a named size, such as ``wmt_d64``, which sets widths and heads.
+        length: tokens per sentence, on both sides.
+        layers: number of layers per side.
+    """
+
+    name: str
+    length: int
+    layers: int = 6
+    dropout: float = 0.1
+    target_tokens: int = 4096
+
+    @property
+    def dim(self) -> int:
+        return int(SIZES[self.name]["width"])
+
+    @property
+    def sentences(self) -> int:
+        return max(1, self.target_tokens // self.length)
+
+    def tokens(self, phase: str) -> int:
+        """Return the number of target tokens in a step."""
+        return (SENTENCES if phase == "decode" else self.sentences) * self.length
+
+    def fields(self) -> dict[str, Any]:
+        """Return the configuration fields of a model of this size."""
+        positions = ("max_source_positions", "max_target_positions")
+        return {
+            **flags_of(self.name),
+            **{"encoder_layers": self.layers, "decoder_layers": self.layers},
+            **{"dropout": self.dropout, "attention_dropout": 0.0},
+            **dict.fromkeys(positions, max(self.length, 62) + 2),
+        }
+
+
+PRECISIONS = ("float32", "bfloat16", "float16")
 SHORT, MEDIUM, WIDE = Size("wmt_d64", 32), Size("wmt_d64", 512), Size("base", 32)
 LONG = [Size("base", n, layers=1, dropout=0.0, target_tokens=n) for n in (4096, 8192)]
 SMALL = [Size("tiny", n, layers=2, target_tokens=n) for n in (512, 1024, 2048, 4096, 8192)]
-PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
-MAKERS: Mapping[str, Callable[..., Callable[[], None]]] = {
-    "train": contenders.training_step,
-    "length": contenders.training_step,
-    "loss": partial(contenders.training_step, updates=False),
-    "decode": contenders.decoding,
-}
 
 
 @dataclass(frozen=True)
@@ -61,11 +120,6 @@ class Comparison:
     archs: Sequence[str]
     rounds: int
     against: str = FAIRSEQ
-
-    @property
-    def contenders(self) -> list[str]:
-        """Return the names of all models that take turns."""
-        return [self.against, *([TWIN] if self.against == FAIRSEQ else []), *self.archs]
 
 
 ALL = ("hybonet", "hybonet_plus", "han", "hypformer", "hvt")
@@ -92,32 +146,6 @@ COLUMNS = {
 
 def main() -> None:
     """Measure the requested rows and print the table."""
-    args = _arguments()
-    if args.threads:
-        torch.set_num_threads(args.threads)
-    comparisons = chosen(args.rows)
-    if not comparisons:
-        raise UserError(f"--rows {args.rows!r} is not part of any row's name")
-    found: dict[str, Any] = {
-        "script": Path(__file__).name,
-        "device": torch.cuda.get_device_name()
-        if args.device == "cuda"
-        else f"{processor()}, {torch.get_num_threads()} threads",
-        "rows": [],
-        **results.surroundings(),
-    }
-    todo = [(precision, comparison) for comparison in comparisons for precision in args.precision]
-    for precision, comparison in tqdm(todo, unit="row", disable=None):
-        turns = comparison.rounds
-        rounds = args.rounds or max(1, turns // 3 if args.quick else turns)
-        rows = measure(comparison, rounds, args.device, precision, peaks=not args.quick)
-        found["rows"] += rows
-        tqdm.write(table({**found, "rows": rows}))
-        if args.json:
-            write_json(args.json, found)
-
-
-def _arguments() -> argparse.Namespace:
     parser, cuda = options.script_parser(__doc__, Path(__file__)), torch.cuda.is_available()
     add = parser.add_argument
     about = "only rows whose name contains TEXT, such as hybonet, decode or 'train d=512'"
@@ -129,12 +157,27 @@ def _arguments() -> argparse.Namespace:
     add("--device", default=default, choices=("cpu", "cuda"), help="(default: %(default)s)")
     options.add_number(parser, "--threads", None, "CPU threads (default: torch's)")
     about = "precision of autocast, for twin and architecture (default: float32, without it)"
-    add("--precision", nargs="+", choices=list(PRECISIONS), default=["float32"], help=about)
+    add("--precision", nargs="+", choices=PRECISIONS, default=["float32"], help=about)
     add("--json", type=Path, metavar="FILE", help="file to write the rows to")
     args = parser.parse_args()
     if args.device == "cuda" and not cuda:
         raise UserError("--device cuda: torch finds no CUDA device here")
-    return args
+    comparisons = chosen(args.rows)
+    if not comparisons:
+        raise UserError(f"--rows {args.rows!r} is not part of any row's name")
+    torch.set_num_threads(args.threads or torch.get_num_threads())
+    on_cpu = f"{processor()}, {torch.get_num_threads()} threads"
+    device = torch.cuda.get_device_name() if args.device == "cuda" else on_cpu
+    found: dict[str, Any] = {"script": Path(__file__).name, "device": device, "rows": []}
+    found |= results.surroundings()
+    todo = [(comparison, precision) for comparison in comparisons for precision in args.precision]
+    for comparison, precision in tqdm(todo, unit="row", disable=None):
+        rounds = args.rounds or max(1, comparison.rounds // (3 if args.quick else 1))
+        rows = measure(comparison, rounds, args.device, precision, peaks=not args.quick)
+        found["rows"] += rows
+        tqdm.write(table({**found, "rows": rows}))
+        if args.json:
+            write_json(args.json, found)
 
 
 def chosen(text: str) -> list[Comparison]:
@@ -142,9 +185,73 @@ def chosen(text: str) -> list[Comparison]:
     found = []
     for one in COMPARISONS:
         about = f"{one.phase} d={one.size.dim} N={one.size.length}"
-        if kept := [arch for arch in one.archs if text in f"{arch} {about}"]:
-            found.append(replace(one, archs=kept))
-    return found
+        found.append(replace(one, archs=[arch for arch in one.archs if text in f"{arch} {about}"]))
+    return [one for one in found if one.archs]
+
+
+def build(name: str, size: Size, device: str) -> FairseqEncoderDecoderModel:
+    """Build a contender, or an architecture of this package; its weights are always the same."""
+    torch.manual_seed(1)
+    arch, own = VARIANTS.get(name, (name, {}))
+    return build_model(Namespace(_name=arch, **size.fields(), **own), TASK).to(device)
+
+
+def autocast(device: str, precision: str) -> torch.autocast:
+    """Return the context in which matrix products have a precision."""
+    return torch.autocast(device, getattr(torch, precision), enabled=precision != "float32")
+
+
+def training_step(
+    name: str, size: Size, device: str, precision: str = "float32", *, updates: bool = True
+) -> Callable[[], None]:
+    """Return a function that runs forward, loss, backward and, if ``updates``, clipping and Adam.
+
+    The loss is computed in tiles, or by fairseq's criterion if the name ends with ``WHOLE``.
+    """
+    base = name.removesuffix(WHOLE)
+    model = build(base, size, device).train()
+    kind = LabelSmoothedCrossEntropyCriterion if name.endswith(WHOLE) else TiledCrossEntropy
+    loss_of = kind(TASK, False, 0.1)
+    shape, parameters = (size.sentences, size.length), list(model.parameters())
+    source, previous, target = (
+        torch.randint(4, VOCABULARY, shape, device=device) for _ in range(3)
+    )
+    lengths = torch.full(shape[:1], size.length, device=device)
+    inputs = {"src_tokens": source, "src_lengths": lengths, "prev_output_tokens": previous}
+    sample = {"net_input": inputs, "target": target, "ntokens": target.numel()}
+    adam = RiemannianAdam if base == MANIFOLD else Adam
+    optimizer = adam(parameters, lr=1e-4, betas=(0.9, 0.98))
+
+    def step() -> None:
+        with autocast(device, precision):
+            loss, *_ = loss_of(model, sample)
+        (loss / sample["ntokens"]).backward()
+        if updates:
+            utils.clip_grad_norm_(parameters, 0.5)
+            optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def decoding(name: str, size: Size, device: str, precision: str = "float32") -> Callable[[], None]:
+    """Return a function that translates a batch by beam search, ``length`` tokens per sentence."""
+    model, words = build(name, size, device).eval(), TASK.target_dictionary
+    source = torch.randint(4, VOCABULARY, (SENTENCES, size.length), device=device)
+    source[:, -1] = words.eos()
+    most = size.length - 1
+    generator = SequenceGenerator(
+        [model], words, beam_size=BEAM, max_len_a=0, max_len_b=most, min_len=most
+    ).to(device)
+    lengths = torch.full((SENTENCES,), size.length, device=device)
+    sample = {"net_input": {"src_tokens": source, "src_lengths": lengths}}
+
+    def step() -> None:
+        with torch.no_grad(), autocast(device, precision):
+            found = generator.generate([model], sample)
+        assert all(len(h[0]["tokens"]) == size.length for h in found)
+
+    return step
 
 
 def measure(
@@ -155,27 +262,28 @@ def measure(
     Returns:
         A row per architecture: times in seconds and, if ``peaks``, memory in MiB.
     """
-    size, against = comparison.size, comparison.against
-    names, make = comparison.contenders, MAKERS[comparison.phase]
+    size, phase, against = comparison.size, comparison.phase, comparison.against
+    make = decoding if phase == "decode" else partial(training_step, updates=phase != "loss")
+    twins = (FAIRSEQ, TWIN) if against == FAIRSEQ else (against,)
     steps, most = {}, {}
-    for name in names:
-        steps[name] = make(name, size, device, PRECISIONS[precision])
+    for name in (*twins, *comparison.archs):
+        steps[name] = partial(_whole, make(name, size, device, precision))
         # the very first step also sets up what later ones reuse
         steps[name]()
         most[name] = peak_of(steps[name], device) if peaks else None
-    seconds = in_turn({name: partial(_whole, step, device) for name, step in steps.items()}, rounds)
+    seconds = in_turn(steps, rounds)
     return [
         {
             "arch": arch,
-            "phase": comparison.phase,
+            "phase": phase,
             "precision": precision,
             "dim": size.dim,
             "length": size.length,
             "layers": size.layers,
             "seconds": statistics.median(seconds[arch]),
-            "tokens": size.tokens(comparison.phase),
+            "tokens": size.tokens(phase),
             "ratio": ratio(seconds[against], seconds[arch]),
-            "ratio_same": ratio(seconds[TWIN], seconds[arch]) if TWIN in names[1:2] else None,
+            "ratio_same": ratio(seconds[TWIN], seconds[arch]) if TWIN in twins else None,
             "peak_mb": most[arch],
             "twin_peak_mb": most[against],
             "against": against,
@@ -184,42 +292,15 @@ def measure(
     ]
 
 
-def _whole(step: Callable[[], object], device: str) -> None:
+def _whole(step: Callable[[], object]) -> None:
     step()
-    if device == "cuda":
+    if torch.cuda.is_initialized():
         torch.cuda.synchronize()
 
 
 def ratio(one: Sequence[float], other: Sequence[float]) -> float:
     """Return the median over the rounds of one time divided by the other."""
     return statistics.median(a / b for a, b in zip(one, other, strict=True))
-
-
-def peak_of(step: Callable[[], object], device: str) -> float:
-    """Return the MiB that a step needs on top of the memory held before it.
-
-    Measured is torch's allocated memory on a GPU, else the peak resident set on Linux, else NaN.
-    """
-    if device == "cuda":
-        torch.cuda.synchronize()
-        held = torch.cuda.memory_allocated()
-        torch.cuda.reset_peak_memory_stats()
-        _whole(step, device)
-        return (torch.cuda.max_memory_allocated() - held) / 2**20
-    status = Path("/proc/self/status")
-    try:
-        # memory that malloc keeps for reuse would hide what the step takes
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
-        status.with_name("clear_refs").write_text("5", encoding="utf-8")
-    except OSError:
-        return float("nan")
-    before = status.read_text(encoding="utf-8")
-    step()
-    held, most = (
-        int(re.search(rf"{name}:\s+(\d+)", text)[1])  # type: ignore[index]
-        for name, text in (("VmRSS", before), ("VmHWM", status.read_text(encoding="utf-8")))
-    )
-    return (most - held) / 1024
 
 
 def table(found: Mapping[str, Any]) -> str:

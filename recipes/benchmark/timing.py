@@ -1,13 +1,17 @@
-"""Time several ways in turn, and name the processor that ran them."""
+"""Time several ways in turn, measure memory, name the processor, and make up words."""
 
-from __future__ import annotations
-
+import ctypes
 import platform
 import re
 import time
+from argparse import Namespace
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
+
+import torch
+
+from hyptrans.inference.dictionary import Dictionary
 
 Name = TypeVar("Name")
 
@@ -35,3 +39,36 @@ def processor() -> str:
     if len(found) < 3:
         return f"{platform.machine()} CPU"
     return f"{found['model name']} (family {found['cpu family']}, model {found['model']})"
+
+
+def peak_of(step: Callable[[], object], device: str) -> float:
+    """Return the MiB that a step needs on top of the memory held before it.
+
+    Measured is torch's allocated memory on a GPU, else the peak resident set on Linux, else NaN.
+    """
+    if device == "cuda":
+        held = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        step()
+        return (torch.cuda.max_memory_allocated() - held) / 2**20
+    status = Path("/proc/self/status")
+    try:
+        # memory that malloc keeps for reuse would hide what the step takes
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+        # makes the present memory the highest
+        status.with_name("clear_refs").write_text("5", encoding="utf-8")
+    except OSError:
+        return float("nan")
+    texts = [status.read_text(encoding="utf-8")]
+    step()
+    texts.append(status.read_text(encoding="utf-8"))
+    held, most = (int(re.findall(r"VmHWM:\s+(\d+)", text)[0]) for text in texts)
+    return (most - held) / 1024
+
+
+def task(symbols: int) -> Namespace:
+    """Return a translation task, for fairseq, between the words w4, w5 and so on."""
+    words = Dictionary()
+    for number in range(len(words), symbols):
+        words.add(f"w{number}", 1)
+    return Namespace(source_dictionary=words, target_dictionary=words)

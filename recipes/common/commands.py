@@ -1,7 +1,5 @@
 """Run a recipe's commands: print them as typed, record them without local paths, log each one."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

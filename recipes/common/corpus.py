@@ -1,7 +1,5 @@
 """Options, trainings and table of the recipes that train several models on one corpus."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,10 +12,9 @@ from hyptrans.support import flags
 from hyptrans.support.steps import Step
 from recipes.common import options, results, scoring, translation
 from recipes.common.experiment import Experiment
-from recipes.common.results import Results
+from recipes.common.results import Results, markdown
 from recipes.common.scoring import Column
 from recipes.common.settings import read_models
-from recipes.common.table import markdown
 from recipes.common.translation import Run
 
 
@@ -76,7 +73,7 @@ class Corpus:
         prepare: Callable[[Run], Step],
         table: Callable[[Results], str] | None = None,
         **fields: Any,
-    ) -> tuple[Experiment[Training], dict[str, Run]]:
+    ) -> tuple[Experiment, dict[str, Run]]:
         """Train and score every model that is not done, and write the table.
 
         ``prepare`` returns the step that makes the data, and ``fields`` are further fields of

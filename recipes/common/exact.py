@@ -5,8 +5,6 @@ equals the reference word for word. Trainings run one after the other; each beco
 results.jsonl once it is scored.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 from collections import defaultdict
@@ -23,9 +21,8 @@ from hyptrans.evaluation import scores
 from hyptrans.support.steps import Step
 from recipes.common import results, seeds, translation
 from recipes.common.experiment import Experiment
-from recipes.common.results import Results
+from recipes.common.results import Results, rate
 from recipes.common.settings import Flags, in_name
-from recipes.common.table import rate
 from recipes.common.translation import Run
 
 SOURCE, TARGET = "question", "answer"
@@ -108,7 +105,7 @@ def compared(
     groups: Mapping[str, tuple[Results, str, Collection[str]]],
     values: Mapping[str, Callable[[Mapping[str, Any]], float]],
     by: str,
-) -> tuple[pd.DataFrame, list[float]]:
+) -> tuple[pd.DataFrame, str]:
     """Compare the models of each group with its twin.
 
     Args:
@@ -120,7 +117,7 @@ def compared(
 
     Returns:
         A row for each model of each group, whose cells in the columns of ``values`` list the scores
-        by seed, and the smallest possible value of each p.
+        by seed, and a caption's words on the smallest possible p.
     """
     frames: list[pd.DataFrame] = []
     floors: list[float] = []
@@ -132,7 +129,7 @@ def compared(
         frames.append(frame.assign(p=pd.Series(p, dtype=float)).reset_index())
         frames[-1].insert(0, title, name)
         floors += least
-    return pd.concat(frames), floors
+    return pd.concat(frames), seeds.at_least(floors)
 
 
 def experiment(
@@ -141,7 +138,7 @@ def experiment(
     plan: Callable[[Results], Sequence[Training]],
     sets: Callable[[str], Sets],
     table: Callable[[Results], str],
-) -> Experiment[Training]:
+) -> Experiment:
     """Return the experiment of a recipe whose answers are right or wrong.
 
     ``sets`` returns the examples of a task; for the rest see :class:`Experiment`.

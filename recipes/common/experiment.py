@@ -1,14 +1,12 @@
 """Run an experiment: each training of its plan becomes one line of results once it is scored."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any
 
 from hyptrans.support import steps
 from hyptrans.support.errors import UserError
@@ -18,28 +16,18 @@ from recipes.common import results, translation
 from recipes.common.results import LINES, Results
 from recipes.common.translation import Run
 
-
-class Planned(Protocol):
-    """A training of a plan: a dataclass whose compared fields are also those of its line."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def name(self) -> str:
-        """The name of the training and of its line."""
+Training = Any
+"""A training of a plan: a dataclass with a ``name``; its line has the fields that are compared."""
 
 
-def settings_of(training: Planned) -> dict[str, Any]:
+def settings_of(training: Training) -> dict[str, Any]:
     """Return what a training's line records of the plan."""
     found = {one.name: getattr(training, one.name) for one in fields(training) if one.compare}
     return {**found, "name": training.name}
 
 
-Training = TypeVar("Training", bound=Planned)
-
-
 @dataclass
-class Experiment(Generic[Training]):
+class Experiment:
     """The trainings of a recipe, and what is done with each.
 
     With ``--write-readme`` the lines are those beside the recipe, else those in ``--out``.

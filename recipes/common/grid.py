@@ -1,16 +1,14 @@
 """Plan and tabulate trainings over a grid of models, cells (widths or data sets) and seeds."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from recipes.common import exact, results, seeds
+from recipes.common import exact, results
 from recipes.common.exact import MODELS, TEST, TWINS, VALID, Results, Training, right, score_in
+from recipes.common.results import markdown
 from recipes.common.search import search
-from recipes.common.table import markdown
 
 
 @dataclass(frozen=True)
@@ -108,15 +106,19 @@ class Grid:
         is_open = len(scores([*trials, *seeded])) < len(trials) + len(seeded)
         return Choice(trials, seeded if len(first) == len(trials) else [], best, highest, is_open)
 
+    def finals(self, lines: Results, cell: str) -> Results:
+        """Return the lines of all models at their best rates in a cell, by model and seed."""
+        done = {line["name"]: line for line in lines}
+        choices = [self.choice(lines, cell, model) for model in self.models(cell)]
+        best = [one.name for choice in choices for one in choice.best]
+        return [done[name] for name in best if name in done]
+
     def table(self, lines: Results) -> str:
         """Write exact match on the test set by cell and model, at its best rate."""
         groups = {}
         for cell in self.cells:
-            choices = {model: self.choice(lines, cell, model) for model in self.models(cell)}
-            best = {one.name for choice in choices.values() for one in choice.best}
-            finals = [line for line in lines if line["name"] in best]
-            untuned = [model for model, choice in choices.items() if choice.is_open]
-            groups[cell] = (finals, self.twin(lines, cell), untuned)
+            untuned = [x for x in self.models(cell) if self.choice(lines, cell, x).is_open]
+            groups[cell] = (self.finals(lines, cell), self.twin(lines, cell), untuned)
         shown = [line for finals, *_ in groups.values() for line in finals]
         if not shown:
             return results.NOT_MEASURED
@@ -124,7 +126,7 @@ class Grid:
         values = {score: partial(right, subset=TEST)}
         if hardest:
             values[hardest] = partial(right, subset=TEST, kind=self.hardest)
-        frame, floors = exact.compared(self.title, groups, values, score)
+        frame, at_least = exact.compared(self.title, groups, values, score)
         if hardest:
             frame[hardest] = frame[hardest].map(statistics.fmean)
         return (
@@ -133,6 +135,6 @@ class Grid:
             "mean ± standard deviation over seeds, at the rate whose mean is best on the "
             "validation set (in brackets: not tuned); p: two-sided permutation test of seeds "
             f"against the twin in the same {self.title}, Holm-corrected over the models of a "
-            f"{self.title}{seeds.at_least(floors)}, not over the {self.title}s; "
+            f"{self.title}{at_least}, not over the {self.title}s; "
             f"{results.made_by(shown)}."
         )

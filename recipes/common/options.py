@@ -1,7 +1,5 @@
 """Command-line options that the recipes share."""
 
-from __future__ import annotations
-
 import argparse
 import os
 from pathlib import Path

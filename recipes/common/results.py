@@ -1,6 +1,4 @@
-"""Read results, describe what made them, and put tables into pages."""
-
-from __future__ import annotations
+"""Read results, describe what made them, write tables of them, and put these into pages."""
 
 import argparse
 import os
@@ -9,9 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hyptrans.support import files, provenance
+import pandas as pd
+
+from hyptrans.support import files, provenance, tables
 from hyptrans.support.errors import UserError
 from hyptrans.support.logs import quiet
+from recipes.common.seeds import spread
 
 _MARKER = "<!-- {name}: {end} -->"
 RESULTS = "results"
@@ -114,3 +115,30 @@ def write_changed(path: Path, text: str) -> bool:
         return False
     files.write_whole(path, text)
     return True
+
+
+def markdown(frame: pd.DataFrame, forms: Mapping[str, str] | None = None, *, texts: int = 1) -> str:
+    """Write a table as Markdown.
+
+    Args:
+        frame: a list in a cell is written as mean and standard deviation, a missing value as empty.
+        forms: formats of cells by column; for lists, the format of both numbers.
+        texts: number of columns that are text, at the left.
+    """
+    forms = forms or {}
+    columns = [[cell(value, forms.get(name, "")) for value in frame[name]] for name in frame]
+    return tables.markdown([*frame], [*zip(*columns, strict=True)], texts=texts)
+
+
+def cell(value: Any, form: str = "") -> str:
+    """Write a number, the mean ± standard deviation of a list, or nothing for a missing value."""
+    if isinstance(value, list):
+        return spread(value, form or ".1f")
+    if isinstance(value, str):
+        return value
+    return "" if pd.isna(value) else format(value, form)
+
+
+def rate(value: float, is_open: bool) -> str:
+    """Write a learning rate; brackets mean that it is not tuned."""
+    return f"({value:g})" if is_open else f"{value:g}"

@@ -1,7 +1,5 @@
 """Score the output of fairseq's commands: sacreBLEU of translations, perplexities of logs."""
 
-from __future__ import annotations
-
 import math
 import re
 import statistics

@@ -1,7 +1,5 @@
 """Search for a model's learning rate until the best rate is not at an edge of those tried."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Compute means over seeds, and test whether models differ by more than the choice of seeds."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate

@@ -3,8 +3,6 @@
 ``python -m recipes.common.settings RECIPE MODEL | xargs fairseq-train data-bin …`` uses them.
 """
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The steps of a recipe: prepare, train, average, validate, translate, probe."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Multi30k, English to German: hyperbolic Transformers against their Euclidean twin."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

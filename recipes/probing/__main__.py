@@ -4,8 +4,6 @@ Trains encoders on Tatoeba, English to German; probes them on the gold trees of 
 with --parsed also on parses of their own corpus, as the HyboNet paper does.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys

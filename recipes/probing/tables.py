@@ -1,7 +1,5 @@
 """Write the recipe's tables from its recorded results."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """From nothing to a score: make the toy corpus, train on it, translate, and compare models."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil
@@ -23,10 +21,9 @@ from hyptrans.support.steps import Step
 from recipes.common import options, translation
 from recipes.common.commands import execute, say
 from recipes.common.corpus import Corpus
-from recipes.common.results import Results
+from recipes.common.results import Results, markdown
 from recipes.common.scoring import Column
 from recipes.common.settings import read_models
-from recipes.common.table import markdown
 from recipes.common.translation import Run
 from recipes.probing.tables import METRICS
 

@@ -1,7 +1,5 @@
 """SCAN: commands to actions, in three splits; exact match of hyperbolic Transformers and a twin."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Sequence
@@ -36,13 +34,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     contents = "tasks_train_SPLIT.txt and tasks_test_SPLIT.txt, plain or .gz"
     options.add_data(parser, contents, name=FOLDER)
     args = parser.parse_args(argv)
-    if not args.list:
-        options.required(args.data, "SCAN", "brendenlake/SCAN")
     exact.experiment(HERE, args, GRID.trainings, partial(sets, args.data), table).run()
 
 
-def sets(data: Path, split: str) -> exact.Sets:
+def sets(data: Path | None, split: str) -> exact.Sets:
     """Return the examples of a split, with a validation set held out of the training set."""
+    data = options.required(data, "SCAN", "brendenlake/SCAN")
     train = examples(data, f"tasks_train_{split}.txt")
     return {
         "train": [one for i, one in enumerate(train) if i % HELD_OUT],

@@ -1,7 +1,5 @@
 """Does the geometry pay? Multi30k English to German, every model tuned with the same care."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 from collections.abc import Iterator, Sequence

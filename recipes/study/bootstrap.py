@@ -1,7 +1,5 @@
 """Test whether two models differ in BLEU beyond the choice of seeds and sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

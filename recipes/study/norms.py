@@ -7,8 +7,6 @@ float64, on one thread, in under a minute.
 example: python -m recipes.study.norms
 """
 
-from __future__ import annotations
-
 import json
 import math
 import sys

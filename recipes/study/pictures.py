@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,8 @@ _STYLE = {
 }
 _COLORS = ("#0063a6", "#c24e00", "#00795a", "#9e3d7b", "#846000", "#4d5b6a", "#b3261e", "#5b4bc4")
 _MARKS, _DASHES = "os^DvPX", ("-", "--", ":", "-.")
+Scores = dict[str, dict[int, list[float]]]
+"""Scores of all seeds, by model and by what the horizontal axis of a picture shows."""
 _MOST = 4.0
 """The perplexity axis ends at this multiple of the lowest, so that final values stay distinct."""
 
@@ -94,24 +96,30 @@ def _curves(axes: Axes, finals: Mapping[str, Setting]) -> None:
     _scale(axes)
 
 
-def by_width(lines: Results) -> dict[str, dict[int, list[float]]]:
+def by_place(points: Iterable[tuple[str, int, float]]) -> Scores:
+    """Collect scores that come with their model and their place on the horizontal axis."""
+    found: Scores = {}
+    for model, place, score in points:
+        found.setdefault(model, {}).setdefault(place, []).append(score)
+    return found
+
+
+def by_width(lines: Results) -> Scores:
     """Return perplexities by model and width at the best rates, for models with several widths.
 
     Leaves out trainings that diverged.
     """
-    found: dict[str, dict[int, list[float]]] = {}
-    for stage, width in WIDTHS.items():
-        for model in RATES[stage]:
-            if best := rate_search(lines, stage, model).best:
-                seeded = with_values(lines, stage=stage, model=model, rate=best.rate)
-                found.setdefault(model, {})[width] = _finite(seeded)
-    for model, widths in found.items():
-        short = [
-            x for x in with_values(lines, model=model) if x["stage"] in ("rates", "candidates")
-        ]
-        widths[WIDTH] = sorted(_finite(short))[:1]
-    some = {model: {w: v for w, v in widths.items() if v} for model, widths in found.items()}
-    return {model: widths for model, widths in sorted(some.items()) if len(widths) > 1}
+    points = [
+        (model, width, perplexity)
+        for stage, width in WIDTHS.items()
+        for model in RATES[stage]
+        if (best := rate_search(lines, stage, model).best)
+        for perplexity in _finite(with_values(lines, stage=stage, model=model, rate=best.rate))
+    ]
+    for model in {model for model, *_ in points}:
+        short = [x for one in ("rates", "candidates") for x in with_values(lines, stage=one)]
+        points += [(model, WIDTH, x) for x in sorted(_finite(with_values(short, model=model)))[:1]]
+    return {model: of for model, of in sorted(by_place(points).items()) if len(of) > 1}
 
 
 def _finite(lines: Results) -> list[float]:
@@ -137,9 +145,7 @@ def _norms(axes: Axes, found: Mapping[str, Results]) -> None:
     axes.set(xlabel="steps")
 
 
-def dots(
-    found: Mapping[str, Mapping[int, Sequence[float]]], title: str, about: str, scale: str = "log"
-) -> str:
+def dots(found: Scores, title: str, about: str, scale: str = "log") -> str:
     """Draw a dot for each score, and for each model a line through its means, as SVG.
 
     Args:
@@ -151,15 +157,13 @@ def dots(
     return _draw(title, partial(_dots_over, about=about, scale=scale), found)
 
 
-def _widths(axes: Axes, found: Mapping[str, Mapping[int, Sequence[float]]]) -> None:
+def _widths(axes: Axes, found: Scores) -> None:
     _dots_over(axes, found, "width", "log")
     axes.set(yscale="log")
     _scale(axes)
 
 
-def _dots_over(
-    axes: Axes, found: Mapping[str, Mapping[int, Sequence[float]]], about: str, scale: str
-) -> None:
+def _dots_over(axes: Axes, found: Scores, about: str, scale: str) -> None:
     for index, (model, scores) in enumerate(found.items()):
         color, mark = _COLORS[index % len(_COLORS)], _MARKS[index % len(_MARKS)]
         means = [statistics.fmean(values) for values in scores.values()]

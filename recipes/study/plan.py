@@ -1,7 +1,5 @@
 """List the study's trainings in the order in which they run."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

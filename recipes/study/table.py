@@ -1,7 +1,5 @@
 """Write the study's results as Markdown."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping
@@ -13,9 +11,8 @@ import pandas as pd
 
 from recipes.common import results, seeds
 from recipes.common.corpus import signatures
-from recipes.common.results import Results, with_values
+from recipes.common.results import Results, markdown, rate, with_values
 from recipes.common.scoring import TOKENS, Column
-from recipes.common.table import markdown, rate
 from recipes.study.plan import AVERAGED, DROPOUT, TWINS, WIDTHS, is_open, perplexity_of
 
 CURVES, SCORED, WIDE = "findings/curves.svg", "findings/bleu.svg", "findings/widths.svg"

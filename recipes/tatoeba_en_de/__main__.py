@@ -3,8 +3,6 @@
 One command prepares, trains, scores and exports; --from de trains German to English.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

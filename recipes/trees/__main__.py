@@ -4,25 +4,30 @@ A question is two leaves; its answer is the path from the root to their lowest c
 grid of widths and models uses one tree; eleven other trees test its findings.
 """
 
-from __future__ import annotations
-
 import itertools
+import random
 import statistics
 import sys
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from hyptrans.support.errors import run_command
 from recipes.common import exact, options, seeds
-from recipes.common.exact import MODELS, TEST, TWINS, VALID, Flags, Training, right, size_flags
+from recipes.common.exact import MODELS, TEST, TWINS, VALID, Flags, Training, right
 from recipes.common.grid import Grid
-from recipes.common.results import Results, with_values
-from recipes.common.table import markdown
-from recipes.trees.tree import SEED, make_sets, make_tree
+from recipes.common.results import Results, markdown, with_values
 
 HERE = Path(__file__).resolve().parent
+LEVELS, CHILDREN = 6, (3, 5)
+"""Number of levels; fewest and most children of an inner node."""
+SIZES = {"train": 20000, "valid": 1000, "test": 2000}
+"""Number of questions in each set."""
+SEED = 383
+"""Seed of a tree with 1,590 nodes."""
 CELLS = {
     **{f"d{width}": (width, 2) for width in (4, 8, 16, 32)},
     **{f"d{width}h1": (width, 1) for width in (4, 8)},
@@ -62,6 +67,68 @@ def sets(task: str) -> exact.Sets:
     return make_sets(make_tree(seed), seed)
 
 
+@dataclass(frozen=True)
+class Tree:
+    """A tree whose nodes are numbers; the root is 0.
+
+    Attributes:
+        levels: paths from the root to all nodes, level by level; the leaves are the last level.
+        names: random names of the nodes, which reveal nothing about their place.
+    """
+
+    levels: Sequence[Sequence[tuple[int, ...]]]
+    names: Sequence[str]
+
+
+def make_tree(seed: int = SEED) -> Tree:
+    """Draw a tree whose leaves are all at the last level."""
+    draw, count = random.Random(seed), itertools.count(1)
+    levels: list[list[tuple[int, ...]]] = [[(0,)]]
+    for _ in range(LEVELS - 1):
+        children = ((path, draw.randint(*CHILDREN)) for path in levels[-1])
+        levels.append([(*path, next(count)) for path, several in children for _ in range(several)])
+    names = [f"n{number}" for number in range(next(count))]
+    draw.shuffle(names)
+    return Tree(levels, names)
+
+
+def make_sets(tree: Tree, seed: int = SEED) -> exact.Sets:
+    """Draw pairs of leaves, with the path from the root to their lowest common ancestor as answer.
+
+    First the level of the ancestor is drawn uniformly, then the ancestor, then a leaf below each of
+    two of its children. No pair of leaves, in either order, is in two sets; the training set may
+    contain a pair several times.
+    """
+    questions = _questions(tree, random.Random(seed))
+    found: dict[str, list[exact.Example]] = {}
+    others: set[frozenset[str]] = set()
+    for name in reversed(SIZES):
+        found[name], seen = [], set[frozenset[str]]()
+        while len(found[name]) < SIZES[name]:
+            example = next(questions)
+            pair = frozenset(example[0].split())
+            if pair not in others and (name == "train" or pair not in seen):
+                seen.add(pair)
+                found[name].append(example)
+        others |= seen
+    return {name: found[name] for name in SIZES}
+
+
+def _questions(tree: Tree, draw: random.Random) -> Iterator[exact.Example]:
+    children, leaves = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
+    for *_, parent, child in itertools.chain.from_iterable(tree.levels[1:]):
+        children[parent].append(child)
+    for path in tree.levels[-1]:
+        for node in path:
+            leaves[node].append(path[-1])
+    while True:
+        level = draw.randrange(len(tree.levels) - 1)
+        path = draw.choice(tree.levels[level])
+        pair = [draw.choice(leaves[child]) for child in draw.sample(children[path[-1]], 2)]
+        question, answer = (" ".join(tree.names[node] for node in part) for part in (pair, path))
+        yield question, answer, f"level_{level}"
+
+
 def trainings(found: Results) -> list[Training]:
     """Return all trainings known so far: the grid, then the other trees at the best rates."""
     cells = itertools.product(FOREST_CELLS, FOREST_MODELS)
@@ -81,7 +148,7 @@ def _training(
     model: str, cell: str, rate: float, *, stage: str = "path", tree: int = 0, seed: int = SEEDS[0]
 ) -> Training:
     width, heads = CELLS[cell]
-    flags = {**size_flags(width=width, heads=heads), **_FLAGS}
+    flags = {**exact.size_flags(width=width, heads=heads), **_FLAGS}
     task, setting = (f"tree{tree}", f"{cell}-tree{tree}") if tree else ("data", cell)
     return Training(stage, model, setting, rate, UPDATES, seed, flags, (VALID, TEST), task)
 

@@ -9,12 +9,10 @@ import pytest
 
 from hyptrans.support.errors import UserError
 from recipes.cogs import __main__ as cogs
-from recipes.cogs import plan, table
 from recipes.common import exact, results
 from recipes.common.commands import portable
 from recipes.scan import __main__ as scan
 from recipes.trees import __main__ as trees
-from recipes.trees import tree
 from tests.real_data import real_data
 from tests.recipes.scripts import RECIPES
 
@@ -53,46 +51,46 @@ def test_exact_matches_are_counted_overall_and_by_kind(tmp_path):
 
 def test_every_model_trains_all_seeds_at_its_best_rate():
     lines = all_done(
-        plan.trainings, lambda t: 50 - abs(t.rate - (0.03 if t.model == "sphere" else 2e-3))
+        cogs.trainings, lambda t: 50 - abs(t.rate - (0.03 if t.model == "sphere" else 2e-3))
     )
     tried = {
         model: sorted(x["rate"] for x in lines if (x["stage"], x["model"]) == ("rates", model))
         for model in exact.MODELS
     }
-    assert tried["hybonet"] == list(plan.RATES)
-    assert tried["sphere"] == pytest.approx([*plan.RATES, 0.016, 0.032, 0.064])
+    assert tried["hybonet"] == list(cogs.RATES)
+    assert tried["sphere"] == pytest.approx([*cogs.RATES, 0.016, 0.032, 0.064])
     finals = [x for x in lines if x["stage"] == "final"]
-    for model, several in plan.FINALS.items():
+    for model, several in cogs.FINALS.items():
         assert sorted(x["seed"] for x in finals if x["model"] == model) == list(several)
     assert {x["rate"] for x in finals if x["model"] == "sphere"} == {0.032}
-    assert {x["updates"] for x in finals} == {plan.FINAL_UPDATES}
+    assert {x["updates"] for x in finals} == {cogs.FINAL_UPDATES}
     # both sides of the first hypothesis, and 30,000 updates of both twins
-    assert {len(plan.FINALS[m]) for m in ("euclidean_postnorm", "hybonet_plus")} == {15}
+    assert {len(cogs.FINALS[m]) for m in ("euclidean_postnorm", "hybonet_plus")} == {15}
     assert {x["model"] for x in lines if x["stage"] == "long"} == {*exact.TWINS, "hybonet_plus"}
-    spaces = [t for t in plan.trainings(lines) if t.stage == "curvature"]
+    spaces = [t for t in cogs.trainings(lines) if t.stage == "curvature"]
     curved = {(t.setting.split("+")[-1], t.flags.get("--curvature")) for t in spaces}
     assert curved == {("fixed", None), ("flat", "0.01")}
-    long = [(t.setting, t.rate, t.seed) for t in spaces if t.updates == plan.FINAL_UPDATES]
-    named = (f"{plan.SETTING}+{space}" for space in ("fixed", "flat"))
-    assert long == [(name, 2e-3, seed) for name in named for seed in plan.SPACE_SEEDS]
+    long = [(t.setting, t.rate, t.seed) for t in spaces if t.updates == cogs.FINAL_UPDATES]
+    named = (f"{cogs.SETTING}+{space}" for space in ("fixed", "flat"))
+    assert long == [(name, 2e-3, seed) for name in named for seed in cogs.SPACE_SEEDS]
 
 
 def test_reported_score_excludes_lines_that_chose_the_settings():
     line = {"exact": {"gen": {"all": 55.0}, "gen_dev": {"all": 100.0}}}
-    assert table.unread(line) == pytest.approx((550 - 100) / 900 * 100)
+    assert cogs.unread(line) == pytest.approx((550 - 100) / 900 * 100)
 
 
 def test_p_values_of_kinds_are_corrected_for_their_number():
-    lines = all_done(plan.trainings, lambda t: 50.0)
+    lines = all_done(cogs.trainings, lambda t: 50.0)
     for line in (x for x in lines if x["stage"] == "final"):
         better = -0.1 if line["model"] == "hybonet_plus" else 0.0
         line["exact"]["gen"] |= {"a": 8.0 + better + line["seed"] / 10, "b": 8.0}
         line["exact"]["gen_dev"] |= {"a": 8.0, "b": 8.0}
-    rows = {row.split(" | ")[0]: row.split(" | ") for row in table.table(lines).splitlines()}
+    rows = {row.split(" | ")[0]: row.split(" | ") for row in cogs.table(lines).splitlines()}
     found = [rows[f"| {kind}"][-2] for kind in ("a", "b", "pp_recursion")]
     # the pre-norm Transformer is the twin of equal scores, with five seeds
     tested, twin = ([x / 10 for x in range(1, 1 + seeds)] for seeds in (15, 5))
-    alone = table.seeds.permutation([x - 0.1 for x in tested], twin)
+    alone = cogs.seeds.permutation([x - 0.1 for x in tested], twin)
     assert 0.02 < alone < 0.2
     # the smallest of three
     assert float(found[0]) == pytest.approx(3 * alone, abs=2e-3)
@@ -100,27 +98,27 @@ def test_p_values_of_kinds_are_corrected_for_their_number():
 
 
 def test_tables_test_nothing_while_models_have_one_seed():
-    lines = [x for x in all_done(plan.trainings, lambda t: 50.0) if x["seed"] == 1]
-    assert "| pp_recursion | " + "8.0 | " * len(exact.MODELS) + " |" in table.table(lines)
+    lines = [x for x in all_done(cogs.trainings, lambda t: 50.0) if x["seed"] == 1]
+    assert "| pp_recursion | " + "8.0 | " * len(exact.MODELS) + " |" in cogs.table(lines)
 
 
 def test_baseline_is_the_transformer_with_the_best_development_score():
     for better, worse in (exact.TWINS, exact.TWINS[::-1]):
         scores = {better: 60.0, worse: 50.0}
-        lines = all_done(plan.trainings, lambda t, of=scores: of.get(t.model, 40.0) + t.seed / 10)
-        rows = {row.split(" | ")[0]: row for row in table.means(lines).splitlines()}
+        lines = all_done(cogs.trainings, lambda t, of=scores: of.get(t.model, 40.0) + t.seed / 10)
+        rows = {row.split(" | ")[0]: row for row in cogs.means(lines).splitlines()}
         assert rows[f"| {better}"].split(" | ")[-2] == ""
         assert float(rows[f"| {worse}"].split(" | ")[-2]) < 0.05
 
 
 def test_table_marks_an_unfinished_search_and_names_floor_and_commits():
-    lines = all_done(plan.trainings, lambda t: 50 - abs(t.rate - 1e-3))
-    assert "| sphere | 1,000 | 0.001 | 5 |" in table.means(lines)
+    lines = all_done(cogs.trainings, lambda t: 50 - abs(t.rate - 1e-3))
+    assert "| sphere | 1,000 | 0.001 | 5 |" in cogs.means(lines)
     lines = [x for x in lines if x["rate"] >= 1e-3]
     next(x for x in lines if x["stage"] == "final")["commit"] = "b" * 40
-    shown = table.means(lines)
+    shown = cogs.means(lines)
     assert "| sphere | 1,000 | (0.001) | 5 |" in shown
-    assert not [t for t in plan.trainings(lines) if t.stage == "final"]
+    assert not [t for t in cogs.trainings(lines) if t.stage == "final"]
     assert "at least 0.00" in shown
     assert "runs of 2 commits" in shown
 
@@ -130,9 +128,9 @@ def test_a_diverged_final_training_counts_as_zero_in_the_mean():
         of_sphere = training.stage == "final" and training.model == "sphere"
         return None if of_sphere and training.seed > 4 else 80.0
 
-    lines = all_done(plan.trainings, score)
-    assert "| sphere | 1,000 | 0.001 | 5 | 64.0 ± 35.8 | 64.0 ± 35.8 |" in table.means(lines)
-    assert "| 6.4 ± 3.6 |" in table.table(lines)
+    lines = all_done(cogs.trainings, score)
+    assert "| sphere | 1,000 | 0.001 | 5 | 64.0 ± 35.8 | 64.0 ± 35.8 |" in cogs.means(lines)
+    assert "| 6.4 ± 3.6 |" in cogs.table(lines)
 
 
 def test_curvature_search_extends_beyond_edges_of_its_grid():
@@ -141,21 +139,21 @@ def test_curvature_search_extends_beyond_edges_of_its_grid():
         least = 1e-3 if flat else 2e-3
         return (60.0 if flat else 80.0) + training.seed - 1e3 * abs(training.rate - least)
 
-    lines = [x for x in all_done(plan.trainings, score) if x["seed"] < 6]
-    flat = [x for x in lines if x["setting"] == f"{plan.SETTING}+flat"]
-    short = [x["rate"] for x in flat if x["updates"] == plan.UPDATES]
+    lines = [x for x in all_done(cogs.trainings, score) if x["seed"] < 6]
+    flat = [x for x in lines if x["setting"] == f"{cogs.SETTING}+flat"]
+    short = [x["rate"] for x in flat if x["updates"] == cogs.UPDATES]
     assert sorted(short) == [5e-4, 1e-3, 2e-3, 4e-3]
-    shown = table.spaces(lines)
+    shown = cogs.spaces(lines)
     # one of the 56 deals is as far apart on this side: scipy doubles the smaller side
     assert f"| flat | 0.001 | 3 | 62.0 ± 1.0 | {2 / 56:.3f} |" in shown
     assert "| learned | 0.002 | 5 | 83.0 ± 1.6 |  |" in shown
-    assert shown in table.table(lines)
-    assert table.spaces(lines[:3]) == ""
+    assert shown in cogs.table(lines)
+    assert cogs.spaces(lines[:3]) == ""
     early = [x for x in lines if x["rate"] != 5e-4]
-    assert "| flat | (0.001) | 3 |" in table.spaces(early)
-    named = {t.name: t for t in plan.trainings(early) if t.stage == "curvature"}
+    assert "| flat | (0.001) | 3 |" in cogs.spaces(early)
+    named = {t.name: t for t in cogs.trainings(early) if t.stage == "curvature"}
     (left,) = named.keys() - {x["name"] for x in early}
-    assert (named[left].setting, named[left].rate) == (f"{plan.SETTING}+flat", 5e-4)
+    assert (named[left].setting, named[left].rate) == (f"{cogs.SETTING}+flat", 5e-4)
 
 
 def test_other_trees_use_the_grids_best_rates_and_are_tested_over_trees():
@@ -178,14 +176,14 @@ def test_other_trees_use_the_grids_best_rates_and_are_tested_over_trees():
 
 
 def test_validation_samples_each_kind_and_malformed_lines_are_refused(tmp_path):
-    lines = [f"s{i}\tf\tkind{i % 2}" for i in range(2 * plan.PER_KIND + 50)]
+    lines = [f"s{i}\tf\tkind{i % 2}" for i in range(2 * cogs.PER_KIND + 50)]
     with gzip.open(tmp_path / "gen.tsv.gz", "wt") as file:
         file.write("\n".join(lines) + "\n")
     for name in ("train", "dev", "test"):
         (tmp_path / f"{name}.tsv").write_text("a\tb\tc\n")
     found = cogs.sets(tmp_path)
     assert found["gen"][1] == ("s1", "f", "kind1")
-    assert found["gen_dev"] == found["gen"][: 2 * plan.PER_KIND]
+    assert found["gen_dev"] == found["gen"][: 2 * cogs.PER_KIND]
     (tmp_path / "dev.tsv").write_text("a\tb\n")
     with pytest.raises(UserError, match=r"dev\.tsv, line 1 is not sentence, form and kind"):
         cogs.sets(tmp_path)
@@ -194,7 +192,7 @@ def test_validation_samples_each_kind_and_malformed_lines_are_refused(tmp_path):
 def test_real_answers_fit_the_length_limit_and_have_kinds():
     data = real_data() / cogs.FOLDER
     sets = cogs.sets(data)
-    assert len(sets["gen_dev"]) == 21 * plan.PER_KIND
+    assert len(sets["gen_dev"]) == 21 * cogs.PER_KIND
     assert len(json.loads((data / cogs.PUBLISHED_FILE).read_text())) == 5
     splits = scan.sets(real_data() / scan.FOLDER, "length")
     assert len(splits["test"]) == 3920
@@ -204,17 +202,17 @@ def test_real_answers_fit_the_length_limit_and_have_kinds():
 
 
 def test_answers_are_paths_to_the_lowest_common_ancestor():
-    drawn = tree.make_tree()
+    drawn = trees.make_tree()
     assert len(drawn.names) == 1590
     paths = {drawn.names[path[-1]]: path for path in drawn.levels[-1]}
-    sets = tree.make_sets(drawn)
+    sets = trees.make_sets(drawn)
     pairs = {name: {frozenset(q.split()) for q, _, _ in found} for name, found in sets.items()}
     for name, found in sets.items():
-        assert len(found) == tree.SIZES[name]
-        assert {kind for *_, kind in found} == {f"level_{i}" for i in range(tree.LEVELS - 1)}
+        assert len(found) == trees.SIZES[name]
+        assert {kind for *_, kind in found} == {f"level_{i}" for i in range(trees.LEVELS - 1)}
         for question, answer, kind in found[:300]:
             one, other = (paths[leaf] for leaf in question.split())
-            assert len(one) == len(other) == tree.LEVELS
+            assert len(one) == len(other) == trees.LEVELS
             shared = [a for a, b in zip(one, other, strict=True) if a == b]
             assert [drawn.names[node] for node in shared] == answer.split()
             assert kind == f"level_{len(shared) - 1}"
@@ -238,7 +236,7 @@ def test_every_twentieth_command_is_held_out(tmp_path):
 @pytest.mark.slow
 def test_recipe_runs_from_tree_to_table_and_resumes(tmp_path, monkeypatch):
     monkeypatch.setattr(trees, "UPDATES", 10)
-    monkeypatch.setattr(tree, "SIZES", {"train": 300, "valid": 20, "test": 30})
+    monkeypatch.setattr(trees, "SIZES", {"train": 300, "valid": 20, "test": 30})
     known = trees.GRID.trainings([])[0]
     path, options = tmp_path / "results.jsonl", ["--out", str(tmp_path), "--only", known.name]
     trees.main(options)
@@ -271,7 +269,7 @@ def test_results_that_differ_from_the_plan_are_refused(tmp_path, field, value):
 @pytest.mark.parametrize(
     ("name", "plan_of", "least"),
     [
-        ("cogs", plan.trainings, 40),
+        ("cogs", cogs.trainings, 40),
         ("scan", scan.GRID.trainings, 8),
         ("trees", trees.trainings, 200),
     ],

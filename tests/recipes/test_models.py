@@ -12,7 +12,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 
 import recipes.study.candidates  # noqa: F401 - registers those that the study tries
 from hyptrans.support.errors import UserError
-from recipes.cogs import plan
+from recipes.cogs import __main__ as cogs
 from recipes.common import exact, results, settings
 from recipes.common.settings import FILE, read_models
 from recipes.scan import __main__ as scan
@@ -200,7 +200,7 @@ def test_a_model_without_settings_is_an_error(recipe, names, message):
 )
 def test_fairseq_train_accepts_the_flags_of_exact_tasks(recipe, name):
     training = {
-        "cogs": lambda: plan.rates([], name).trials[0],
+        "cogs": lambda: cogs.rates([], name).trials[0],
         "trees": lambda: trees._training(name, "d16", 1e-2),
         "scan": lambda: scan._training(name, "length", 1e-3),
         **{one: lambda one=one: slog.rates([], one, name).trials[0] for one in slog.SETTINGS},

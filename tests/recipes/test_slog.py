@@ -6,7 +6,7 @@ import pytest
 
 from hyptrans.support.errors import UserError
 from recipes.cogs import __main__ as cogs
-from recipes.cogs.plan import PER_KIND, RATES
+from recipes.cogs.__main__ import PER_KIND, RATES
 from recipes.common import exact
 from recipes.slog import __main__ as slog
 from tests.real_data import real_data

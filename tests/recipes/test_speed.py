@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from hyptrans.support.errors import UserError
-from recipes.benchmark import contenders, latency, speed, timing
+from recipes.benchmark import latency, speed, timing
 from tests.recipes.scripts import run_script
 
 run = partial(run_script, "benchmark.speed")
@@ -48,24 +48,23 @@ def test_a_wrong_option_gives_a_one_sentence_error(monkeypatch, options, message
 
 @pytest.mark.parametrize("training", [True, False])
 def test_both_transformers_have_the_same_size(training):
-    fields = contenders.Size("wmt_d64", 12, layers=2, dropout=0.0).fields()
+    size = speed.Size("wmt_d64", 12, layers=2, dropout=0.0)
     theirs, ours = (
-        contenders.build(name, "cpu", fields).train(training)
-        for name in (contenders.FAIRSEQ, contenders.TWIN)
+        speed.build(name, size, "cpu").train(training) for name in (speed.FAIRSEQ, speed.TWIN)
     )
     assert type(theirs).__module__.startswith("fairseq.")
     assert type(ours).__module__.startswith("hyptrans.")
-    source, previous = torch.randint(4, contenders.VOCABULARY, (2, 3, 12))
+    source, previous = torch.randint(4, speed.VOCABULARY, (2, 3, 12))
     lengths = torch.full((3,), 12)
     shapes = [model(source, lengths, previous)[0].shape for model in (theirs, ours)]
-    assert shapes[0] == shapes[1] == (3, 12, contenders.VOCABULARY)
+    assert shapes[0] == shapes[1] == (3, 12, speed.VOCABULARY)
 
 
 def test_peak_memory_includes_what_a_step_allocates():
     def step():
         torch.ones(64 * 2**20 // 4)
 
-    assert speed.peak_of(step, "cpu") == pytest.approx(64, abs=8)
+    assert timing.peak_of(step, "cpu") == pytest.approx(64, abs=8)
 
 
 def test_ratio_is_the_median_over_rounds_of_alternating_contenders():
@@ -76,21 +75,21 @@ def test_ratio_is_the_median_over_rounds_of_alternating_contenders():
     assert speed.ratio([2.0, 30.0, 4.0], [1.0, 3.0, 1.0]) == 4.0
 
 
-@pytest.mark.parametrize("name", [contenders.SOFTMAX, "hybonet, fairseq's loss"])
+@pytest.mark.parametrize("name", [speed.SOFTMAX, "hybonet, fairseq's loss"])
 def test_both_sides_of_a_row_differ_only_as_its_name_says(name):
-    size = contenders.Size("tiny", 8, layers=1)
-    if name == contenders.SOFTMAX:
-        model = contenders.build(name, "cpu", size.fields())
+    size = speed.Size("tiny", 8, layers=1)
+    if name == speed.SOFTMAX:
+        model = speed.build(name, size, "cpu")
         found = {type(part).__name__ for part in model.modules()}
         assert found & {"LinearAttention", "SoftmaxAttention"} == {"SoftmaxAttention"}
     else:
         for each in (name, "hybonet"):
-            contenders.training_step(each, size, "cpu", updates=False)()
+            speed.training_step(each, size, "cpu", updates=False)()
 
 
 def test_latency_models_generate_equally_many_tokens(tmp_path):
     for arch in (latency.TWIN, "hybonet"):
-        latency.made(arch, tmp_path / arch)
+        latency.make(arch, tmp_path / arch)
         translate = latency.ours(tmp_path / arch)
         for beam in (1, 2):
             assert translate([[4, 5, 6, 2], [7, 2]], beam) == latency.MADE

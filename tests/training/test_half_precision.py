@@ -12,8 +12,7 @@ from fairseq import utils
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
 from fairseq.optim.adam import Adam
 
-from recipes.benchmark import contenders
-from recipes.benchmark.contenders import Size
+from recipes.benchmark.speed import Size, build
 
 APART = {"hybonet": 0.1, "han": 0.02, "hypformer": 0.03, "hybonet_plus": 0.04}
 """Tolerance of the curves in nats: a few times what was measured on a CPU."""
@@ -38,7 +37,7 @@ def batches(device):
 def curve(arch, device, dtype=None):
     """Means of the loss per token, in nats, over every ``PERIOD`` updates; None: in float32."""
     size = Size("tiny", LENGTH + 2, layers=2, dropout=0.0)
-    model = contenders.build(arch, device, size.fields()).train()
+    model = build(arch, size, device).train()
     parameters = list(model.parameters())
     optimizer = Adam(parameters, lr=RATE, betas=(0.9, 0.98))
     scaled = dtype == torch.float16
