@@ -1,5 +1,3 @@
-"""Fixtures for all tests."""
-
 import logging
 from argparse import Namespace
 from collections.abc import Iterator

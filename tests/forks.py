@@ -15,9 +15,8 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import hyptrans_startup
+from tests.programs import ROOT, SCRIPTS
 
-ROOT = Path(__file__).parents[1]
-SCRIPTS = Path(sys.executable).parent
 LIMIT = 1200
 """Seconds a program may take."""
 
@@ -33,9 +32,14 @@ _CONTEXT.set_forkserver_preload(
 
 
 def run(
-    *command: str | Path, cwd: Path, variables: Mapping[str, str], stdin: str | None = None
+    *command: str | Path,
+    cwd: Path,
+    variables: Mapping[str, str] | None = None,
+    stdin: str | None = None,
+    check: bool = True,
 ) -> subprocess.CompletedProcess[str]:
     """Run a script that pip installed; ``variables`` are its environment."""
+    variables = {**os.environ, "OMP_NUM_THREADS": "1"} if variables is None else variables
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / name for name in ("in", "out", "err")]
         files[0].write_text(stdin or "", encoding="utf-8")
@@ -45,7 +49,20 @@ def run(
             process.kill()
             raise subprocess.TimeoutExpired([*map(str, command)], LIMIT)
         output, errors = (file.read_text(encoding="utf-8") for file in files[1:])
+    if check:
+        assert process.exitcode == 0, output[-2000:] + errors[-4000:]
     return subprocess.CompletedProcess([*map(str, command)], process.exitcode, output, errors)
+
+
+def preprocess(folder: Path, sets: Mapping[str, Iterable[tuple[list[str], list[str]]]]) -> Path:
+    """Write pairs of lines of words; returns the data folder that fairseq-preprocess makes."""
+    for name, pairs in sets.items():
+        for side, lines in zip(("en", "de"), zip(*pairs, strict=True), strict=True):
+            text = "".join(" ".join(line) + "\n" for line in lines)
+            (folder / f"{name}.{side}").write_text(text)
+    prefixes = [f"--{name}pref={folder / name}" for name in sets]
+    run("fairseq-preprocess", "-s=en", "-t=de", *prefixes, f"--destdir={folder}/bin", cwd=folder)
+    return folder / "bin"
 
 
 def start(

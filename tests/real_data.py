@@ -1,5 +1,3 @@
-"""Where the real data sets are."""
-
 import os
 from pathlib import Path
 

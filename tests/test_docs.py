@@ -1,23 +1,19 @@
-"""Every link of the pages leads somewhere, and the first page's example runs as it stands."""
-
-import contextlib
 import importlib.util
-import io
 import json
 import re
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.programs import ROOT, printed, run
+
 RECORDS = "recipes/cogs/results.jsonl"
 IGNORED = {".venv", ".pytest_cache", "build", "dist", "site", "runs", "node_modules"}
 PAGES = sorted(
     path for path in ROOT.rglob("*.md") if not IGNORED & set(path.relative_to(ROOT).parts)
 )
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+PICTURE = re.compile(r'!\[[^\]]*\]\(([^)\s]+)\)|src(?:set)?="([^"]+)"')
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
@@ -29,9 +25,9 @@ def anchors(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_link_of_a_page_leads_somewhere(page):
-    wrong = []
-    for link in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+def test_every_link_and_picture_of_a_page_is_there(page):
+    text, wrong = FENCE.sub("", page.read_text(encoding="utf-8")), []
+    for link in [*LINK.findall(text), *map("".join, PICTURE.findall(text))]:
         if re.match(r"https?:", link):
             continue
         path, _, anchor = link.partition("#")
@@ -41,25 +37,14 @@ def test_every_link_of_a_page_leads_somewhere(page):
     assert wrong == []
 
 
-PICTURE = re.compile(r'!\[[^\]]*\]\(([^)\s]+)\)|src(?:set)?="([^"]+)"')
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_picture_of_a_page_is_there(page):
-    found = PICTURE.findall(FENCE.sub("", page.read_text(encoding="utf-8")))
-    local = ["".join(one) for one in found if not "".join(one).startswith("http")]
-    assert [one for one in local if not (page.parent / one).is_file()] == []
-
-
 @pytest.mark.parametrize("name", ["cover", "cover-dark", "cover-narrow", "cover-narrow-dark"])
 def test_cover_picture_shows_every_final_cogs_training(name):
     records = [json.loads(line) for line in (ROOT / RECORDS).read_text().splitlines()]
     finals = [line for line in records if line["stage"] == "final" and line["exact"]]
     drawn = (ROOT / "docs" / "pictures" / f"{name}.svg").read_text(encoding="utf-8")
     assert {line["model"] for line in finals} <= set(re.findall(r">([a-z_]+)</text>", drawn))
-    words = 6
     assert drawn.count("fill-opacity: 0.75") == len(finals)
-    assert len(re.findall(r">(?:A|dog|runs|across|the|street)</text>", drawn)) == words
+    assert len(re.findall(r">(?:A|dog|runs|across|the|street)</text>", drawn)) == 6
 
 
 def test_site_pages_link_only_within_the_site():
@@ -83,19 +68,14 @@ def test_first_example_prints_the_documented_output(monkeypatch):
         r"\s*```python\n(.*)```\s*```\n(.*)```\s*", block, re.DOTALL
     ).groups()
     assert len([line for line in code.splitlines() if line]) <= 5
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(code, {})
-    assert printed.getvalue() == shown
+    assert printed(code) == shown
 
 
 @pytest.mark.slow
 def test_site_builds_without_warnings(tmp_path):
     if importlib.util.find_spec("mkdocs") is None:
         pytest.skip("mkdocs is not installed")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run(sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path, cwd=ROOT)
     page = (tmp_path / "api" / "index.html").read_text(encoding="utf-8")
     assert "Translate sentences by beam search" in page
     assert not re.search(r'(src|href)="https?://(?!squidfunk)', page.replace("canonical", ""))

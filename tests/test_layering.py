@@ -1,13 +1,11 @@
 """Which part may import which: each part can be used without what lies above it."""
 
 import ast
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.programs import ROOT, python
+
 # from the ground up; a part imports only itself and those before it
 LAYERS = ["support", "geometry", "kernels", "layers", "seq2seq", "optim", "models"]
 ABOVE = ["data", "toy", "evaluation", "inference", "fairseq", "commands", "serve"]
@@ -22,10 +20,7 @@ def loaded(names, unwanted):
         f"import importlib, sys; [importlib.import_module(name) for name in {names}]; "
         f"print(*[name for name in {unwanted} if name in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return done.stdout.split()
+    return python(code, cwd=ROOT).stdout.split()
 
 
 @pytest.mark.parametrize(
@@ -36,10 +31,7 @@ def loaded(names, unwanted):
             "torch numpy fairseq",
         ),
         ("hyptrans/data/**/*.py hyptrans/toy/*.py hyptrans/evaluation/**/*.py", "torch fairseq"),
-        (
-            "hyptrans/commands/*.py hyptrans/serve/command.py",
-            "torch fairseq starlette uvicorn",
-        ),
+        ("hyptrans/commands/*.py hyptrans/serve/command.py", "torch fairseq starlette uvicorn"),
         (
             "hyptrans/inference/text_translator.py hyptrans/inference/onnx/engine.py "
             "hyptrans/inference/beams.py hyptrans/serve/app.py",

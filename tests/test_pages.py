@@ -1,21 +1,18 @@
-"""The examples of code.md, serve.md and coming-from.md run as they stand."""
+"""The examples of code.md, serve.md, coming-from.md and the notebook run as they stand."""
 
-import contextlib
-import io
 import json
 import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 import hyptrans
-from tests.probing.helpers.model import sentences, write_lines
+from tests.probing.helpers.model import write_pairs
+from tests.programs import ROOT, SCRIPTS, printed, run
 from tests.serve.conftest import running
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = ROOT / "docs"
+NUMBER = re.compile(r"-?\d+(\.\d+)?")
 SHORT = """
 set -euo pipefail
 hyptrans() {
@@ -38,33 +35,14 @@ def blocks(page, language, heading):
 
 def bash(code, folder):
     """Run a script with the commands of this environment; return what it prints."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", code],
-        cwd=folder,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    path = f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}"
+    return run("bash", "-c", code, cwd=folder, env={**os.environ, "PATH": path}).stdout
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """Parallel text, of which the second side is the first in capitals."""
-    for seed, (name, count) in enumerate({"train": 240, "valid": 12, "test": 12}.items()):
-        lines = sentences(count, seed)
-        write_lines(tmp_path / f"{name}.en", lines)
-        write_lines(tmp_path / f"{name}.de", [line.upper() for line in lines])
+    write_pairs(tmp_path)
     return tmp_path
-
-
-def printed(code):
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(code, {})
-    return out.getvalue()
 
 
 def test_documented_server_requests_work():
@@ -110,3 +88,23 @@ def test_documented_training_accepts_flags_and_a_file(folder):
     bash(SHORT + code, folder)
     assert len((folder / "out.txt").read_text().splitlines()) == 36
     assert "seed: 2" in (folder / "second" / "run.yaml").read_text()
+
+
+@pytest.mark.slow
+def test_notebook_reproduces_its_output(tmp_path, monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for cell in json.loads((DOCS / "tutorial.ipynb").read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        pyplot.close("all")
+        found = printed("".join(cell["source"]), names)
+        shown = [output for output in cell["outputs"] if output["output_type"] == "stream"]
+        text = "".join(line for output in shown for line in output["text"])
+        assert NUMBER.sub("#", found) == NUMBER.sub("#", text)
+        assert len(pyplot.get_fignums()) == len(cell["outputs"]) - len(shown)
+    assert list(tmp_path.iterdir()) == []

@@ -22,6 +22,13 @@ def call(capsys, *words):
     return status, shown.out, (shown.err.splitlines() or [""])[-1]
 
 
+def refused(capsys, *words):
+    """The sentence of a command that is refused here, and prints nothing else."""
+    status, out, error = call(capsys, *words)
+    assert (status, out, error[:7]) == (2, "", "error: ")
+    return error[7:]
+
+
 def typed(monkeypatch, data):
     stream = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8")
     monkeypatch.setattr(sys, "stdin", stream)

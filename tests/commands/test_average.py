@@ -1,10 +1,8 @@
-"""``hyptrans average``."""
-
 import pytest
 import torch
 
 import hyptrans
-from tests.commands.conftest import call
+from tests.commands.conftest import call, refused
 
 
 def test_average_writes_a_checkpoint_without_replacing_a_file(make, tmp_path, capsys):
@@ -13,16 +11,15 @@ def test_average_writes_a_checkpoint_without_replacing_a_file(make, tmp_path, ca
     assert call(capsys, "average", *paths, "--out", out)[0] == 0
     assert hyptrans.load(out).architecture == "hybonet"
     before = out.read_bytes()
-    status, _, error = call(capsys, "average", *paths, "--out", out)
-    assert (status, error) == (2, f"error: --out {out} already exists: name another file")
+    said = refused(capsys, "average", *paths, "--out", out)
+    assert said == f"--out {out} already exists: name another file"
     assert out.read_bytes() == before
     for chosen, wanted in (
         ([*paths, "--last", 2], "--last chooses from one folder: name a --save-dir alone"),
         ([tmp_path / "none", "--last", 2], f"{tmp_path / 'none'}: No such file or directory"),
         ([tmp_path], f"{tmp_path} is a folder: choose from it with --last N"),
     ):
-        status, _, error = call(capsys, "average", *chosen, "--out", tmp_path / "new")
-        assert (status, error) == (2, f"error: {wanted}")
+        assert refused(capsys, "average", *chosen, "--out", tmp_path / "new") == wanted
 
 
 def test_card_of_an_average_names_it_as_such(make, tmp_path, capsys):
@@ -52,6 +49,6 @@ def test_export_refuses_a_damaged_list_of_averaged_updates(averaged, make, tmp_p
     state = torch.load(path, weights_only=True)
     state["extra_state"]["averaged_updates"] = averaged
     torch.save(state, path)
-    status, _, error = call(capsys, "export", path, "--out", tmp_path / "model")
     wanted = "cannot be used: its averaged_updates is not what hyptrans average writes"
-    assert (status, error) == (2, f"error: checkpoint {path} {wanted}")
+    said = refused(capsys, "export", path, "--out", tmp_path / "model")
+    assert said == f"checkpoint {path} {wanted}"

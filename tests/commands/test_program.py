@@ -1,4 +1,4 @@
-"""The program as a whole: help, options of one meaning, streams that are closed or full."""
+"""The program as a whole: help, examples, streams that are closed or full."""
 
 import re
 import subprocess
@@ -10,18 +10,10 @@ import pytest
 import hyptrans
 from hyptrans.commands.cli import PROGRAM
 from hyptrans.inference.load import shipped
-from hyptrans.support import flags
 from probing.commands.cli import PROGRAM as PROBING
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = [PROGRAM, *map(PROGRAM.within, PROGRAM.programs)]
-SAME = {
-    "--data": ("DIR", Path),
-    "--device": ("NAME", flags.device),
-    "--overwrite": (None, None),
-    "--seed": ("N", flags.seed),
-}
-"""Parsers of options with the same meaning."""
 
 
 def helped(capsys, *words):
@@ -48,15 +40,6 @@ def test_hyptrans_prints_its_version_and_commands(capsys):
     overview = helped(capsys)
     assert all(f"\n  {name} " in overview for name in PROGRAM.programs)
     assert PROBING.name == "hyptrans probe"
-
-
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
-def test_options_with_the_same_meaning_parse_alike(program):
-    for name in program.commands:
-        for action in program.parser(name)[0]._actions:
-            for option in SAME.keys() & action.option_strings:
-                found = (action.metavar, action.type)
-                assert found == SAME[option], (program.name, name, option)
 
 
 def test_examples_name_existing_models(capsys):

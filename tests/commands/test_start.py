@@ -1,8 +1,8 @@
 """Imports of a command: few to translate, and none that is slow to report an error."""
 
 import json
-import subprocess
-import sys
+
+from tests.programs import python
 
 SLOW = ["geoopt", "scipy.optimize", "sympy", "torch._dynamo", "fairseq", "transformers"]
 LINES = [
@@ -22,19 +22,13 @@ LINES = [
 ]
 
 
-def run(code, tmp_path):
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
-    return json.loads(done.stdout)
-
-
 def test_a_translation_imports_only_what_it_needs(tmp_path):
     code = (
         "import json, sys, hyptrans; model = hyptrans.load('tatoeba-en-de'); "
         "found = model.translate('Good night.'); "
         f"print(json.dumps([found, [name for name in {SLOW} if name in sys.modules]]))"
     )
-    assert run(code, tmp_path) == ["Gute Nacht!", []]
+    assert json.loads(python(code, cwd=tmp_path).stdout) == ["Gute Nacht!", []]
 
 
 def test_command_line_errors_need_no_torch(tmp_path):
@@ -46,4 +40,4 @@ def test_command_line_errors_need_no_torch(tmp_path):
         "    found.append([status, *{'torch', 'fairseq'} & {*sys.modules}])\n"
         "print(json.dumps(found))"
     )
-    assert run(code, tmp_path) == [[2]] * len(LINES)
+    assert json.loads(python(code, cwd=tmp_path).stdout) == [[2]] * len(LINES)

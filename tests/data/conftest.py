@@ -2,8 +2,6 @@ import gzip
 import json
 import random
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -11,8 +9,6 @@ from hyptrans.data.commands.cli import PROGRAM
 from hyptrans.data.dictionary import EOS, SPECIAL
 from hyptrans.data.indexed import IndexedSet
 from tests.real_data import real_data
-
-REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -35,6 +31,18 @@ def run(capsys):
         return status, captured.out, captured.err
 
     return call
+
+
+@pytest.fixture
+def prepare(run):
+    """Run ``hyptrans prepare text``, which must succeed; returns what it prints."""
+
+    def prepare(*words):
+        status, out, err = run("text", *words)
+        assert status == 0, err
+        return out
+
+    return prepare
 
 
 def error_of(result):
@@ -82,6 +90,17 @@ def write(path, lines):
     return path
 
 
+def pair(prefix, english, german=None):
+    """The files of a set of sentence pairs; without German, of the same lines on both sides."""
+    sides = {"en": english, "de": english if german is None else german}
+    return [write(prefix.with_suffix(f".{lang}"), lines) for lang, lines in sides.items()]
+
+
+def every_set(files, names=("train", "valid", "test")):
+    """The options that name the same files for several sets."""
+    return [word for name in names for word in (f"--{name}", *files)]
+
+
 @pytest.fixture
 def corpus(tmp_path):
     """Options of ``hyptrans prepare text`` for a small generated corpus."""
@@ -89,11 +108,8 @@ def corpus(tmp_path):
     def make(train=200, valid=20, test=20, folder="input"):
         words = []
         for seed, (name, size) in enumerate((("train", train), ("valid", valid), ("test", test))):
-            files = [
-                write(tmp_path / folder / f"{name}.{lang}", make_sentences(size, lang, seed))
-                for lang in ("en", "de")
-            ]
-            words += [f"--{name}", *files]
+            english, german = (make_sentences(size, lang, seed) for lang in ("en", "de"))
+            words += [f"--{name}", *pair(tmp_path / folder / name, english, german)]
         return words
 
     return make
@@ -112,8 +128,3 @@ def manifest_of(out):
     """What a finished folder says of itself; its steps by name."""
     found = json.loads((out / "manifest.json").read_text())
     return found | {"steps": {step["name"]: step for step in found["steps"]}}
-
-
-def script(name):
-    """Return the words that start a command of ``hyptrans prepare`` as a process."""
-    return [sys.executable, "-m", "hyptrans", "prepare", name]

@@ -2,14 +2,13 @@
 
 import json
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from hyptrans.data import indexed
-from tests.data.conftest import REPOSITORY, error_of, tree
+from tests.data.conftest import error_of, tree
+from tests.programs import ROOT, python
 
 RAW = ["--raw-text", "--vocab-size", "150", "--workers", "1"]
 ANY = pytest.mark.parametrize("options", [[], ["--overwrite"]], ids=["plain", "overwrite"])
@@ -75,14 +74,7 @@ def fails(run, monkeypatch):
 
 
 def run_killed(step, when, words):
-    done = subprocess.run(
-        [sys.executable, "-c", DRIVER, str(step), when, *map(str, words)],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    done = python(DRIVER, step, when, *words, cwd=ROOT)
     killed, status = map(int, done.stdout.split("\n")[-2].split())
     assert status == 0, done.stderr
     return killed == -signal.SIGKILL
@@ -124,12 +116,15 @@ def test_finished_steps_are_not_run_again(tmp_path, run, finished, fails, monkey
     assert tree(out) == expected
 
 
-def test_changed_options_repeat_every_step_and_remove_leftovers(tmp_path, run, finished, fails):
+@pytest.mark.parametrize("name", ["new", "out"])
+def test_changed_options_repeat_every_step_and_remove_leftovers(
+    name, tmp_path, run, finished, fails
+):
     words, _, expected = finished
-    out = tmp_path / "new"
+    out = tmp_path / name
     more = ["--test", *words[words.index("--test") + 1 :][:2], "--bpe", "subword-nmt"]
-    more += ["--joined-dictionary", "--keep-intermediate", "--out", out]
-    # stopped when some of the result is in place
+    more += ["--joined-dictionary", "--keep-intermediate", "--overwrite", "--out", out]
+    # stopped when some of the result is in place, or has replaced another
     fails("pipeline.write_json", [*words, *more])
     assert {"bpe.codes", "raw/test1.en"} <= set(tree(out))
     assert not (out / "manifest.json").exists()
@@ -310,12 +305,4 @@ def test_changed_outputs_are_replaced_only_with_overwrite(run, finished, change,
     message = error_of(run("text", *words))
     assert f"{why.format(path=path)}; choose another --out, or --overwrite" in message
     assert run("text", *words, "--overwrite")[0] == 0
-    assert tree(out) == before
-
-
-def test_a_half_replaced_folder_is_not_finished(run, finished, fails):
-    words, out, before = finished
-    fails("pipeline.write_json", [*words, "--joined-dictionary", "--overwrite"])
-    assert not (out / "manifest.json").exists()
-    assert run("text", *words)[0] == 0
     assert tree(out) == before

@@ -1,6 +1,3 @@
-"""Dictionaries and numbers are those of ``fairseq-preprocess``, byte for byte."""
-
-import os
 import shutil
 from collections import Counter
 
@@ -29,8 +26,7 @@ def fairseq(folder, *options):
     pytest.importorskip("fairseq")
     words = ["--source-lang", "en", "--target-lang", "de", "--trainpref", folder / "train"]
     words += ["--testpref", folder / "test", "--destdir", folder / "theirs", "--workers", "1"]
-    done = forks.run("fairseq-preprocess", *words, *options, cwd=folder, variables=os.environ)
-    assert done.returncode == 0, done.stderr[-2000:]
+    forks.run("fairseq-preprocess", *words, *options, cwd=folder)
     (folder / "theirs" / "preprocess.log").unlink()
     return tree(folder / "theirs")
 
@@ -89,18 +85,14 @@ def test_token_ids_take_four_bytes_where_fairseqs_do(tmp_path, symbols, width):
 @pytest.mark.parametrize(
     ("name", "damage", "problem"),
     [
-        ("bin", None, r"a\.bin is missing"),
-        (
-            "bin",
-            lambda content: content + b"\2\0",
-            r"a\.bin does not have the size that .*a\.idx states",
-        ),
-        ("idx", lambda content: content[:-3], r"a\.idx is damaged"),
-        ("idx", lambda content: b"?" + content[1:], r"a\.idx is damaged"),
+        ("bin", None, "is missing"),
+        ("bin", lambda content: content + b"\2\0", r"does not have the size that .*a\.idx states"),
+        ("idx", lambda content: content[:-3], "is damaged"),
+        ("idx", lambda content: b"?" + content[1:], "is damaged"),
         # another type, a count without end, other places
-        ("idx", lambda content: content[:17] + b"\7" + content[18:], r"a\.idx is damaged"),
-        ("idx", lambda content: content[:25] + b"\x40" + content[26:], r"a\.idx is damaged"),
-        ("idx", lambda content: content[:-1] + b"\1", r"a\.idx is damaged"),
+        ("idx", lambda content: content[:17] + b"\7" + content[18:], "is damaged"),
+        ("idx", lambda content: content[:25] + b"\x40" + content[26:], "is damaged"),
+        ("idx", lambda content: content[:-1] + b"\1", "is damaged"),
     ],
     ids=range(7),
 )
@@ -108,5 +100,5 @@ def test_a_damaged_set_gives_a_one_sentence_error(tmp_path, name, damage, proble
     indexed.write([b"\5\0\2\0"] * 3, "<u2", tmp_path / "a")
     path = tmp_path / f"a.{name}"
     path.write_bytes(damage(path.read_bytes())) if damage else path.unlink()
-    with pytest.raises(UserError, match=problem):
+    with pytest.raises(UserError, match=rf"a\.{name} {problem}"):
         IndexedSet(tmp_path / "a")

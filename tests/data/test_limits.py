@@ -10,8 +10,7 @@ import pytest
 
 from hyptrans.data import parallel
 from hyptrans.support.errors import UserError
-from tests import interrupts
-from tests.data.conftest import REPOSITORY
+from tests.programs import ROOT, heed
 
 
 def shout():
@@ -88,9 +87,9 @@ def test_ctrl_c_shows_one_sentence_and_no_traceback_of_a_worker(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
         start_new_session=True,
-        preexec_fn=interrupts.heed,
+        preexec_fn=heed,
     )
     assert process.stdout.readline() == "0\n"
     # a terminal sends it to all processes of the command

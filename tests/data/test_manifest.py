@@ -1,5 +1,3 @@
-"""What a manifest records about the text, and incomplete manifests."""
-
 import builtins
 import json
 

@@ -1,5 +1,3 @@
-"""Subword models that are damaged, or another's: one sentence that names the file."""
-
 import io
 
 import pytest

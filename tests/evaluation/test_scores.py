@@ -1,5 +1,3 @@
-"""Scores with signatures, and the paired test."""
-
 import gzip
 import random
 import shutil
@@ -9,9 +7,9 @@ import pytest
 import sacrebleu
 
 from hyptrans.commands import export
-from hyptrans.commands.cli import PROGRAM
 from hyptrans.evaluation import scores, significance
 from hyptrans.support.errors import UserError
+from tests.commands.conftest import call, refused
 
 WORDS = ["the", "a", "dog", "cat", "man", "runs", "sees", "old", "red", "house", "in", "with"]
 
@@ -118,12 +116,11 @@ def test_file_ending_of_the_references_chooses_the_tokenizer(
         data = (text[0] + "\n").encode()
         path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
     systems = files[:1] * (2 if command == "compare" else 1)
-    words = [command, *map(str, systems), str(files[1]), *options]
-    assert PROGRAM.run(words) == 0
-    out, err = capsys.readouterr()
-    assert f"tok:{tokenizer}|" in out
+    status, shown, warning = call(capsys, command, *systems, files[1], *options)
+    assert status == 0
+    assert f"tok:{tokenizer}|" in shown
     # a score of 0 that says nothing is not to pass for a result
-    assert ("no spaces between words" in err) == (tokenizer == "13a")
+    assert ("no spaces between words" in warning) == (tokenizer == "13a")
 
 
 class Parrot:
@@ -148,30 +145,27 @@ def test_model_card_uses_the_tokenizer_of_its_target_language(tmp_path):
 def test_error_names_the_extra_of_a_missing_tokenizer(tmp_path, capsys, language):
     for name in ("out", f"ref.{language}"):
         (tmp_path / name).write_text("\u306d\u3053\n")
-    words = [str(tmp_path / "out"), str(tmp_path / f"ref.{language}")]
-    assert PROGRAM.run(["score", *words]) == 2
-    message = capsys.readouterr().err.strip().splitlines()[-1]
-    assert message == (
-        f"error: sacreBLEU's tokenizer {language}-mecab cannot be used: install it with "
+    assert refused(capsys, "score", tmp_path / "out", tmp_path / f"ref.{language}") == (
+        f"sacreBLEU's tokenizer {language}-mecab cannot be used: install it with "
         f"pip install 'sacrebleu[{language}]'"
     )
 
 
 def test_compare_explains_a_p_of_1(tmp_path, capsys, systems):
     (tmp_path / "one").write_text("".join(f"{x}\n" for x in ["dog dog", *systems["near"][1:]]))
-    words = ["compare", *(str(tmp_path / name) for name in ("near", "one", "ref"))]
-    assert PROGRAM.run(words) == 0
-    out = capsys.readouterr().out
-    assert "| 1.0000 |" in out
-    assert "differ in 1 sentence that has a reference" in out
+    status, shown, _ = call(
+        capsys, "compare", *(tmp_path / name for name in ("near", "one", "ref"))
+    )
+    assert status == 0
+    assert "| 1.0000 |" in shown
+    assert "differ in 1 sentence that has a reference" in shown
 
 
 def test_compare_prints_a_table_with_signatures(systems, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = [f"D-{i}\t-0.1\t{text}\n" for i, text in enumerate(systems["near"])]
     (tmp_path / "generate-test.txt").write_text("S-0\tx\n" + "".join(reversed(lines)))
-    assert PROGRAM.run(["compare", "far", "generate-test.txt", "ref"]) == 0
-    table = capsys.readouterr().out.splitlines()
+    table = call(capsys, "compare", "far", "generate-test.txt", "ref")[1].splitlines()
     assert "that has a reference" not in table[-1]
     assert table[0] == "| metric | far | generate-test.txt | difference | p, one-sided |"
     wanted = scores.bleu(systems["near"], systems["ref"]).value
@@ -184,8 +178,8 @@ def test_compare_prints_a_table_with_signatures(systems, tmp_path, capsys, monke
         (tmp_path / name).mkdir()
         shutil.copy("generate-test.txt", name)
     paths = ["a/generate-test.txt", "b/generate-test.txt"]
-    assert PROGRAM.run(["compare", *paths, "ref"]) == 0
-    assert f"| metric | {paths[0]} | {paths[1]} |" in capsys.readouterr().out
+    shown = call(capsys, "compare", *paths, "ref")[1]
+    assert f"| metric | {paths[0]} | {paths[1]} |" in shown
 
 
 @pytest.mark.parametrize(
@@ -207,8 +201,7 @@ def test_bad_files_give_one_sentence_errors(systems, tmp_path, monkeypatch, caps
     (tmp_path / "blank").write_text(" \n\n\t\n")
     (tmp_path / "late").write_text("D-1\t-0.1\tb\n")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\n")
-    assert PROGRAM.run(["compare", *words]) == 2
-    assert capsys.readouterr().err.strip().startswith(f"error: {message}")
+    assert refused(capsys, "compare", *words).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -231,18 +224,9 @@ def test_lines_that_resemble_fairseq_output_are_translations(tmp_path):
     assert scores.read_translations(path) == lines
 
 
-@pytest.mark.parametrize(
-    ("content", "lines"),
-    [
-        (b"a\rb\nc\n", ["a\rb", "c"]),
-        (b"a\r\nb\r\n", ["a", "b"]),
-        ("a\u2028b\x85\x0cc\nd".encode(), ["a\u2028b\x85\x0cc", "d"]),
-        (b"\xef\xbb\xbfa\n\n", ["a", ""]),
-    ],
-)
-def test_only_a_line_feed_ends_a_line(tmp_path, content, lines):
-    path = tmp_path / "text"
-    path.write_bytes(content)
+def test_only_a_line_feed_ends_a_line(tmp_path):
+    path, lines = tmp_path / "text", ["a\rb", "c\u2028d\x85\x0ce", ""]
+    path.write_bytes("\ufeffa\rb\r\nc\u2028d\x85\x0ce\n\n".encode())
     assert scores.read_text(path) == lines
     assert scores.read_translations(path) == lines
     path.write_bytes(b"".join(b"D-%d\t-1\t%s\n" % (i, s.encode()) for i, s in enumerate(lines)))

@@ -9,7 +9,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEn
 from hyptrans.fairseq.geodesic import GeodesicCriterion, geodesic_term
 from hyptrans.geometry import poincare
 from tests.geometry.helpers import ball
-from tests.models.conftest import SMALL, batch, build, dictionary, task_of
+from tests.models.conftest import SMALL, build, dictionary, sample_of, task_of
 
 SYMBOLS = dictionary()
 
@@ -21,12 +21,7 @@ def model_of(arch, **options):
 
 @pytest.fixture
 def sample():
-    pairs = [([5, 6, 7], [8, 9, 8]), ([10, 11], [12, 13, 14, 9, 8])]
-    source, previous = batch(pairs, SYMBOLS)
-    target = previous.roll(-1, 1)
-    target[:, -1] = SYMBOLS.pad()
-    inputs = {"src_tokens": source, "src_lengths": None, "prev_output_tokens": previous}
-    return {"net_input": inputs, "target": target, "ntokens": int((target != 1).sum())}
+    return sample_of([([5, 6, 7], [8, 9, 8]), ([10, 11], [12, 13, 14, 9, 8])], SYMBOLS)
 
 
 def criterion_of(weight, sentence_avg=False):

@@ -1,5 +1,3 @@
-"""Options that fairseq evaluates are literals."""
-
 import pytest
 from fairseq import utils
 from fairseq.models import fconv

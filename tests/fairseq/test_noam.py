@@ -1,5 +1,3 @@
-"""The schedule's formula, and where it finds the model's width."""
-
 from argparse import Namespace
 
 import pytest
@@ -10,6 +8,8 @@ from fairseq.optim.lr_scheduler import build_lr_scheduler
 from omegaconf import OmegaConf
 
 import hyptrans.fairseq  # noqa: F401 - registers the schedule
+
+WIDE = {"encoder_embed_dim": 64}
 
 
 def configuration(model=None, **options):
@@ -36,7 +36,7 @@ def build(cfg):
 @pytest.mark.parametrize(
     ("model", "width"),
     [
-        ({"encoder_embed_dim": 64}, 64),
+        (WIDE, 64),
         # of a model without a dataclass
         (Namespace(encoder_embed_dim=16), 16),
     ],
@@ -59,12 +59,8 @@ def test_rate_follows_the_formula(model, width):
     [
         (None, {}, r"found no --encoder-embed-dim .* take inverse_sqrt"),
         ({"decoder_embed_dim": 64}, {}, r"found no --encoder-embed-dim .* take inverse_sqrt"),
-        (
-            {"encoder_embed_dim": 64},
-            {"lr": [1.0, 2.0]},
-            r"takes one --lr, its factor; got \[1.0, 2",
-        ),
-        ({"encoder_embed_dim": 64}, {"warmup_updates": 0}, "--warmup-updates must be at least 1, "),
+        (WIDE, {"lr": [1.0, 2.0]}, r"takes one --lr, its factor; got \[1.0, 2"),
+        (WIDE, {"warmup_updates": 0}, "--warmup-updates must be at least 1, "),
     ],
 )
 def test_impossible_models_and_options_are_refused(model, options, message):

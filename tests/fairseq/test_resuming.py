@@ -6,15 +6,12 @@ import pytest
 import torch
 
 from hyptrans.fairseq.checkpoint import check_dictionaries
-from tests.startup.conftest import TINY, checkpoint, data, fork, run, work
+from tests.probing.helpers.model import exchange_words
+from tests.startup.conftest import TINY, data, fork, sizes, work
 
-__all__ = ["checkpoint", "data", "fork", "run", "work"]
+__all__ = ["data", "fork", "work"]
 
-SMALL = [
-    f"--{side}-{name}={value}"
-    for side in ("encoder", "decoder")
-    for name, value in {"embed-dim": 8, "ffn-embed-dim": 8, "layers": 1}.items()
-]
+SMALL = sizes(embed_dim=8, ffn_embed_dim=8, layers=1)
 HYBONET = ["--user-dir=hyptrans", "--arch=hybonet_tiny", *SMALL, *TINY[1:]]
 
 
@@ -30,9 +27,7 @@ def other_data(data):
     """The same data folder with two words in another order."""
     folder = data.parent / "other"
     shutil.copytree(data, folder)
-    file = folder / "dict.de.txt"
-    lines = file.read_text().splitlines(keepends=True)
-    file.write_text("".join([lines[1], lines[0], *lines[2:]]))
+    exchange_words(folder / "dict.de.txt")
     return folder
 
 

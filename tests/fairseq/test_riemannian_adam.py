@@ -24,11 +24,16 @@ def optimizer(parameters, **options):
     return build_optimizer(cfg, parameters)
 
 
+def points_at(radius, *shape, manifold, rng, c=1.0):
+    """Points of some space coordinates at a distance from the origin, and their directions."""
+    directions = torch.nn.functional.normalize(torch.randn(*shape, generator=rng), dim=-1)
+    points = lorentz.exp_origin(directions * radius / c**0.5, c=c)
+    return geoopt.ManifoldParameter(points, manifold=manifold), directions
+
+
 def far_points(manifold, rng):
     """200 points of 64 coordinates at time 11."""
-    space = torch.randn(200, 63, generator=rng)
-    space = space / space.norm(dim=-1, keepdim=True) * math.sqrt(11**2 - 1)
-    return geoopt.ManifoldParameter(lorentz.lift(space), manifold=manifold)
+    return points_at(math.acosh(11), 200, 63, manifold=manifold, rng=rng)[0]
 
 
 def first_step_that_is_not_finite(adam, points, rng, steps):
@@ -57,9 +62,8 @@ def test_optimizer_stays_finite_where_geoopt_gives_nan(rng):
 
 @pytest.mark.parametrize("radius", [8.0, 10.0, 12.0, 16.0])
 def test_momentum_does_not_grow_off_the_tangent_space_in_float32(radius, rng):
-    direction = torch.randn(50, 15, generator=rng)
-    start = lorentz.exp_origin(direction / direction.norm(dim=-1, keepdim=True) * radius)
-    points = geoopt.ManifoldParameter(start, manifold=StableLorentz(max_radius=radius))
+    manifold = StableLorentz(max_radius=radius)
+    points, _ = points_at(radius, 50, 15, manifold=manifold, rng=rng)
     adam = RiemannianAdam([points], lr=0.1, betas=(0.9, 0.98))
     assert first_step_that_is_not_finite(adam, points, rng, 300) is None
     state = adam.state[points]
@@ -205,15 +209,14 @@ def test_only_models_without_points_may_flatten_parameters(rng):
 @pytest.mark.parametrize("c", [0.25, 1.0, 4.0])
 @pytest.mark.parametrize("radius", [2.0, 8.0, 10.0, 15.0, 19.0])
 def test_second_moment_is_the_squared_norm_at_any_allowed_radius(radius, c, rng):
-    direction = torch.randn(30, 7, generator=rng)
-    direction /= direction.norm(dim=-1, keepdim=True)
-    start = lorentz.exp_origin(direction * radius / c**0.5, c=c)
+    manifold = StableLorentz(1 / c, max_radius=20)
+    points, direction = points_at(radius, 30, 7, manifold=manifold, rng=rng, c=c)
+    start = points.detach().clone()
     # first any gradient, then one across the ray, of which a projection in float64 leaves nothing
     gradient = torch.randn(30, 8, generator=rng)
     gradient[15:, 0] = 0
     across = gradient[15:, 1:] - (gradient[15:, 1:] * direction[15:]).sum(-1, True) * direction[15:]
     gradient[15:, 1:] = across
-    points = geoopt.ManifoldParameter(start.clone(), manifold=StableLorentz(1 / c, max_radius=20))
     points.grad = gradient.clone()
     adam = RiemannianAdam([points], lr=0.0)
     adam.step()
@@ -230,11 +233,7 @@ def test_second_moment_is_the_squared_norm_at_any_allowed_radius(radius, c, rng)
 
 @pytest.mark.parametrize("radius", [2.0, 8.0, 10.0, 12.0])
 def test_first_step_has_the_length_of_the_rate_far_from_the_origin(radius, rng):
-    direction = torch.randn(200, 15, generator=rng)
-    direction /= direction.norm(dim=-1, keepdim=True)
-    points = geoopt.ManifoldParameter(
-        lorentz.exp_origin(direction * radius), manifold=StableLorentz(max_radius=20)
-    )
+    points, _ = points_at(radius, 200, 15, manifold=StableLorentz(max_radius=20), rng=rng)
     before = points.detach().clone()
     points.grad = torch.randn(200, 16, generator=rng)
     RiemannianAdam([points], lr=0.1).step()

@@ -1,5 +1,3 @@
-"""The criterion in tiles against fairseq's own, on every architecture and the twin."""
-
 from types import SimpleNamespace
 
 import pytest
@@ -13,10 +11,9 @@ from hyptrans.fairseq.tiled import TiledCrossEntropy
 from tests.models.conftest import (
     ARCHITECTURES,
     SMALL,
-    batch,
     build,
     dictionary,
-    right_padded,
+    sample_of,
     sentences,
     small,
 )
@@ -24,17 +21,6 @@ from tests.models.conftest import (
 __all__ = ["sentences"]
 
 SYMBOLS = dictionary()
-
-
-def sample_of(pairs):
-    source, previous = batch(pairs, SYMBOLS)
-    target = right_padded([[*t, SYMBOLS.eos()] for _, t in pairs], SYMBOLS.pad())
-    inputs = {"src_tokens": source, "src_lengths": None, "prev_output_tokens": previous}
-    return {
-        "net_input": inputs,
-        "target": target,
-        "ntokens": int((target != SYMBOLS.pad()).sum()),
-    }
 
 
 def outcome(kind, model, sample, **options):
@@ -60,7 +46,7 @@ WAYS += [("hybonet_tiny", {"ignore_prefix_size": 1})]
 @pytest.mark.parametrize(("arch", "options"), WAYS)
 def test_loss_and_gradients_match_fairseqs_criterion(arch, options, sentences):
     model = small(arch) if arch in ARCHITECTURES else build(arch, **SMALL).double().eval()
-    sample = sample_of(sentences)
+    sample = sample_of(sentences, SYMBOLS)
     ours = outcome(TiledCrossEntropy, model, sample, **options)
     fairseqs = outcome(LabelSmoothedCrossEntropyCriterion, model, sample, **options)
     assert ours[:3] == (*(pytest.approx(value, rel=1e-12) for value in fairseqs[:3]),)
@@ -80,4 +66,4 @@ def test_tiled_loss_refuses_models_without_a_single_product(arch, sentences):
     options = {**SMALL, "adaptive_softmax_cutoff": "8,12"} if arch != "lstm" else {"criterion": ""}
     model = build(arch, **options)
     with pytest.raises(ValueError, match="needs a model whose logits are one product"):
-        outcome(TiledCrossEntropy, model, sample_of(sentences))
+        outcome(TiledCrossEntropy, model, sample_of(sentences, SYMBOLS))

@@ -1,5 +1,3 @@
-"""Flags that would lose the manifold, and the first layer that is not finite, are named."""
-
 from types import SimpleNamespace
 
 import pytest

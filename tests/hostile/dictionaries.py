@@ -5,7 +5,7 @@ import random
 from functools import partial
 from pathlib import Path
 
-from tests.hostile.running import Hostile, ordinary
+from tests.hostile.running import Hostile, of_each_kind, ordinary
 
 
 def load(path: Path) -> None:
@@ -44,10 +44,4 @@ def dictionaries(draw: random.Random, folder: Path, count: int) -> list[Hostile]
     """One of each kind after the other."""
     whole = folder / "whole.txt"
     whole.write_text("a 1\nb 2\n")
-    tries = [ordinary(partial(load, whole))]
-    for i in range(count):
-        kind = list(DICTIONARIES)[i % len(DICTIONARIES)]
-        path = folder / f"dict{i}.txt"
-        path.write_bytes(DICTIONARIES[kind](draw))
-        tries.append(Hostile(kind, partial(load, path)))
-    return tries
+    return [ordinary(partial(load, whole)), *of_each_kind(DICTIONARIES, load, draw, folder, count)]

@@ -5,6 +5,7 @@ Held is a file that ends in one sentence, which names it, or is read as what it 
 written nowhere, and of which nothing reached the terminal that it acts on.
 """
 
+import itertools
 import os
 import random
 import re
@@ -13,7 +14,8 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,6 +51,22 @@ class Outcome(NamedTuple):
 def ordinary(use: Callable[[], object]) -> Hostile:
     """A file as the others of its class, with nothing wrong in it."""
     return Hostile(ORDINARY, use)
+
+
+def of_each_kind(
+    kinds: Mapping[str, Callable[[random.Random], bytes]],
+    use: Callable[[Path], object],
+    draw: random.Random,
+    folder: Path,
+    count: int,
+) -> list[Hostile]:
+    """One file of each kind after the other."""
+    tries = []
+    for i, kind in enumerate(itertools.islice(itertools.cycle(kinds), count)):
+        path = folder / f"file{i}"
+        path.write_bytes(kinds[kind](draw))
+        tries.append(Hostile(kind, partial(use, path)))
+    return tries
 
 
 def payload(draw: random.Random) -> str:

@@ -3,6 +3,7 @@
 import os
 import random
 import time
+from pathlib import Path
 
 import pytest
 
@@ -37,16 +38,11 @@ def test_every_hostile_file_is_handled_safely(name, tmp_path, monkeypatch):
     assert [f"{each.name}: {each.words}" for each in outcomes if not each.held] == []
 
 
-def touch():
-    open(RAN, "w").close()
+def raising(error):
+    def use():
+        raise error
 
-
-def traceback():
-    raise KeyError("x")
-
-
-def memory():
-    return b"x" * (600 << 20)
+    return use
 
 
 def seconds():
@@ -60,22 +56,14 @@ def leave():
     raise UserError("refused")
 
 
-def nameless():
-    raise UserError("a file is refused")
-
-
-def several():
-    raise UserError("refused is\nfile.txt")
-
-
 @pytest.mark.parametrize(
     ("use", "words"),
     [
-        (nameless, "it is not one sentence that names the file"),
-        (several, "it is not one sentence that names the file"),
-        (touch, "it ran code"),
-        (traceback, "KeyError"),
-        (memory, "MB"),
+        (raising(UserError("a file is refused")), "it is not one sentence that names the file"),
+        (raising(UserError("refused is\nfile.txt")), "it is not one sentence that names the file"),
+        (lambda: Path(RAN).touch(), "it ran code"),
+        (raising(KeyError("x")), "KeyError"),
+        (lambda: b"x" * (600 << 20), "MB"),
         pytest.param(seconds, "2.5", marks=pytest.mark.slow),
         (leave, "it left stray behind"),
     ],

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.hostile.running import Hostile, ordinary
+from tests.hostile.running import Hostile, of_each_kind, ordinary
+from tests.probing.helpers.trees import rows
 
 
 def trees(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
@@ -14,13 +15,7 @@ def trees(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     whole = folder / "whole"
     whole.write_text(conllu([2, 0, 2]))
     read(whole)  # what is imported here, no fork imports
-    tries = [ordinary(partial(read, whole))]
-    for i in range(count):
-        kind = list(TREES)[i % len(TREES)]
-        path = folder / f"trees{i}"
-        path.write_bytes(TREES[kind](draw))
-        tries.append(Hostile(kind, partial(read, path)))
-    return tries
+    return [ordinary(partial(read, whole)), *of_each_kind(TREES, read, draw, folder, count)]
 
 
 def read(path: Path) -> None:
@@ -31,8 +26,7 @@ def read(path: Path) -> None:
 
 
 def conllu(heads: list[int], sent_id: str = "s") -> str:
-    rows = [f"{i}\tw\t_\tX\t_\t_\t{head}\tx\t_\t_" for i, head in enumerate(heads, 1)]
-    return "\n".join([f"# sent_id = {sent_id}", *rows]) + "\n\n"
+    return f"# sent_id = {sent_id}\n{rows(*heads)}"
 
 
 _COMMENT = b"# " + b"x" * 1000 + b"\n"

@@ -1,9 +1,5 @@
-"""Model folders are loaded and used without fairseq, hydra and omegaconf."""
-
 import json
-import subprocess
 import sys
-import textwrap
 
 import pytest
 from fairseq.data import Dictionary as Theirs
@@ -11,16 +7,10 @@ from fairseq.data import Dictionary as Theirs
 from hyptrans.inference.dictionary import Dictionary
 from hyptrans.support.errors import UserError
 from tests.inference.conftest import ARCHS, export, load
+from tests.programs import python, run
 
 CODE = """
-    import json, sys
-
-    class Blocked:
-        def find_spec(self, name, path=None, target=None):
-            if name.partition(".")[0] in ("fairseq", "fairseq_cli", "hydra", "omegaconf"):
-                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-    sys.meta_path.insert(0, Blocked())
+    import json
     import hyptrans
     from hyptrans.support.errors import UserError
 
@@ -42,8 +32,7 @@ def test_folders_of_all_architectures_translate_without_fairseq(make, texts, tmp
     texts = texts[:3]
     folders = [export(make(arch), tmp_path / arch) for arch in ARCHS]
     asked = json.dumps([texts, *map(str, folders), str(make("hybonet"))])
-    command = [sys.executable, "-c", textwrap.dedent(CODE), asked]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = python(CODE, asked, without=["fairseq", "fairseq_cli", "hydra", "omegaconf"])
     *found, refused = json.loads(done.stdout)
     for folder, one in zip(folders, found, strict=True):
         model = load(folder)
@@ -76,8 +65,7 @@ def test_dictionary_matches_fairseqs(tmp_path):
 
 def test_geoopt_models_refuse_an_interpreter_without_docstrings():
     code = "import hyptrans; hyptrans.load('tatoeba-en-de')\nimport hyptrans.layers.manifold"
-    command = [sys.executable, "-OO", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run(sys.executable, "-OO", "-c", code, check=False)
     message = "python -OO leaves out docstrings, which geoopt edits: run python -O\n"
     assert done.stderr.endswith(f"UserError: {message}")
     assert "line 2, in <module>" in done.stderr

@@ -1,5 +1,3 @@
-"""Averages of checkpoints: means, and centroids of points."""
-
 import math
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Batches of sentences: each sentence once, and no more tokens than are allowed."""
-
 import itertools
 import random
 

@@ -1,5 +1,3 @@
-"""Cards whose facts are a stranger's."""
-
 import ast
 import re
 from types import SimpleNamespace

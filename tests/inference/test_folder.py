@@ -1,5 +1,3 @@
-"""A model folder gives the checkpoint's translations, and is written and replaced as a whole."""
-
 import shutil
 from pathlib import Path
 

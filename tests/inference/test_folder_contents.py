@@ -14,6 +14,7 @@ from hyptrans.fairseq import checkpoint
 from hyptrans.inference.sharing import folder
 from hyptrans.support.errors import UserError
 from tests.inference.conftest import export, load
+from tests.probing.helpers.model import exchange_words
 
 
 def change(path, more=(), /, **values):
@@ -156,9 +157,7 @@ def test_parameters_of_another_model_are_refused(written, make):
 
 
 def test_another_dictionary_of_the_same_size_is_refused(written):
-    path = written / "dict.en.txt"
-    first, second, *others = path.read_text().splitlines(keepends=True)
-    path.write_text("".join([second, first, *others]))
+    exchange_words(written / "dict.en.txt")
     with pytest.raises(UserError, match="model: a dictionary is not the one that the model was"):
         load(written)
     change(written, dictionaries=None)  # as 0.2.0 wrote it

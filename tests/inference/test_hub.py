@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import hyptrans
-from hyptrans.commands.cli import PROGRAM
 from hyptrans.support.errors import UserError
+from tests.commands.conftest import call, refused
 from tests.inference.conftest import export
 
 hub = pytest.importorskip("huggingface_hub")
@@ -120,9 +120,9 @@ def test_a_pushed_model_loads_and_translates_the_same(
     kept = {path.name: path.read_bytes() for path in model.iterdir()}
     for name in ("notes.txt", "dict.notes.txt", "bpe.codes"):
         (model / name).write_text("of the owner alone")
-    status, shown = PROGRAM.run(["push", str(model), "user/name"]), capsys.readouterr()
-    assert status == 0, shown.err
-    assert COMMIT in shown.out
+    status, shown, error = call(capsys, "push", model, "user/name")
+    assert status == 0, error
+    assert COMMIT in shown
     assert server.made == ["name"]
     # the card of the hub loads from there
     assert server.files == kept | {"README.md": card.replace(b'"model"', b'"user/name"')}
@@ -141,15 +141,15 @@ def test_push_publishes_no_target_of_a_link(server, make, tmp_path, capsys):
     (tmp_path / "key").write_text("of the owner alone")
     (model / "README.md").unlink()
     (model / "README.md").symlink_to(tmp_path / "key")
-    assert PROGRAM.run(["push", str(model), "name"]) == 2
-    assert "a repository must be named user/name, got 'name'" in capsys.readouterr().err
-    assert PROGRAM.run(["push", str(model), "user/name"]) == 2
-    assert "README.md is a link to a file outside of its folder" in capsys.readouterr().err
+    said = refused(capsys, "push", model, "name")
+    assert "a repository must be named user/name, got 'name'" in said
+    said = refused(capsys, "push", model, "user/name")
+    assert "README.md is a link to a file outside of its folder" in said
     assert server.made == []
     (model / "README.md").unlink()
     (model / "README.md").symlink_to("config.json")
     (tmp_path / "link").symlink_to(model)
-    assert PROGRAM.run(["push", str(tmp_path / "link"), "user/name"]) == 0
+    assert call(capsys, "push", tmp_path / "link", "user/name")[0] == 0
     assert server.files["README.md"] == (model / "config.json").read_bytes()
 
 
@@ -161,10 +161,6 @@ def test_an_unreachable_hub_gives_a_one_sentence_error(server, make, tmp_path, c
     model = export(make("hybonet"), tmp_path / "model")
     # a port at which nobody listens any more
     redirect(monkeypatch, "http://127.0.0.1:9")
-    # which tells of the data folder
-    capsys.readouterr()
-    assert PROGRAM.run(["push", str(model), "user/name"]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("error: user/name cannot be written (")
-    assert error.count("\n") == 1
+    said = refused(capsys, "push", model, "user/name")
+    assert said.startswith("user/name cannot be written (")
     assert server.made == []

@@ -1,14 +1,10 @@
-"""An export that is killed at any of its renames leaves the former model folder or the new one."""
-
 import json
 import shutil
-import subprocess
-import sys
-import textwrap
 
 import pytest
 
 from tests.inference.conftest import export
+from tests.programs import python
 
 CODE = """
     import json, os, shutil, signal, sys
@@ -62,10 +58,8 @@ CODE = """
 def test_a_kill_at_any_rename_leaves_an_intact_folder(when, make, tmp_path):
     out = export(make("hybonet"), tmp_path / "model")
     former = shutil.copytree(out, tmp_path / "former")
-    words = [str(make("han")), str(out), str(former), when]
-    command = [sys.executable, "-c", textwrap.dedent(CODE), *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    status, last, found = json.loads(done.stdout.splitlines()[-1])
+    words = [make("han"), out, former, when]
+    status, last, found = json.loads(python(CODE, *words).stdout.splitlines()[-1])
     assert (status, last) == (0, 1)
     assert len(found) > 5  # of every file that is written, twice, and of the folder
     assert {*found} <= {0, 1}

@@ -1,11 +1,8 @@
-"""Finding and loading models from Python, and what of the package is public."""
-
 import inspect
+import math
 import multiprocessing
 import pkgutil
 import re
-import subprocess
-import sys
 import typing
 from pathlib import Path
 
@@ -13,20 +10,22 @@ import pytest
 import torch
 
 import hyptrans
+from hyptrans.inference.describe import radii
 from hyptrans.inference.load import SHIPPED
 from hyptrans.support.errors import UserError
 from tests.inference.conftest import ARCHS, load
-
-ROOT = Path(__file__).parents[2]
+from tests.programs import ROOT, python
 
 
 def test_error_without_a_model_lists_the_bundled_ones():
     code = (
-        "import hyptrans, sys; first = hyptrans.models(); assert 'torch' not in sys.modules; "
+        "import hyptrans, sys; hyptrans.load; "
+        "assert not {'torch', 'numpy', 'fairseq', 'logging'} & {*sys.modules}; "
+        "first = hyptrans.models(); assert 'torch' not in sys.modules; "
         "import hyptrans.models; assert hyptrans.models.hybonet; "
         "assert hyptrans.models() == first; print(*first)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = python(code)
     names = sorted(path.parent.name for path in SHIPPED.glob("*/config.json"))
     assert done.stdout.split() == names == hyptrans.models()
     for nothing in (None, []):
@@ -119,3 +118,29 @@ def test_a_model_can_be_pickled_and_sent_to_processes(make, texts, tmp_path):
         assert repr(again) == repr(model)
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.apply(model.translate, (texts,)) == model.translate(texts)
+
+
+@pytest.mark.parametrize("arch", ["hybonet", "hypformer", "hvt", "han"])
+def test_radii_are_distances_from_the_origin_without_padding(arch, make):
+    flags = ["--curvature", "0.5"] if arch in ("hybonet", "hvt") else []
+    decoder = load(make(arch, *flags)).model.decoder
+    with torch.no_grad():
+        for name, parameter in decoder.embed_tokens.named_parameters():
+            if name.endswith("raw"):
+                # a learned curvature of the embeddings alone
+                parameter.fill_(math.log(math.expm1(0.25)))
+        points = decoder.embed_tokens(torch.arange(len(decoder.dictionary))).double()
+    c = 0.25 if arch == "hypformer" else 0.5
+    if arch in ("hybonet", "hypformer"):
+        wanted = torch.asinh(points[:, 1:].norm(dim=1) * c**0.5)
+    elif arch == "hvt":
+        wanted = 2 * torch.atanh(points.norm(dim=1) * c**0.5)
+    else:
+        wanted = points.norm(dim=1)
+    wanted = wanted[torch.arange(len(wanted)) != decoder.dictionary.pad()]
+    found = radii(decoder)
+    assert found == pytest.approx(
+        dict(zip(found, map(float, (wanted.min(), wanted.median(), wanted.max())), strict=True)),
+        rel=1e-5,
+    )
+    assert found["least"] > 0

@@ -5,8 +5,6 @@ import io
 import json
 import shutil
 import subprocess
-import sys
-import textwrap
 from collections import Counter
 from hashlib import sha256
 
@@ -21,22 +19,12 @@ from hyptrans.inference.onnx import export as onnx_export
 from hyptrans.inference.onnx import simplify
 from tests.inference.conftest import POSITIONS, export
 from tests.probing.helpers.model import make_checkpoint
+from tests.programs import MAIN, interpreter, run
 from tests.serve.conftest import ask, typed
 
 ARCHS = ("hybonet", "hybonet_plus", "han", "hypformer", "hvt", "sphere", "transformer")
 ARCHS += ("euclidean_postnorm", "euclidean_prenorm")
-WITHOUT_TORCH = """
-    import sys
-
-    class Blocked:
-        def find_spec(self, name, path=None, target=None):
-            if name.partition(".")[0] in ("torch", "geoopt", "numba", "safetensors", "fairseq"):
-                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-    sys.meta_path.insert(0, Blocked())
-    from hyptrans.commands.cli import main
-    sys.exit(main(sys.argv[1:]))
-"""
+WITHOUT_TORCH = interpreter(MAIN, ["torch", "geoopt", "numba", "safetensors", "fairseq"])
 
 
 @pytest.fixture(scope="session")
@@ -153,14 +141,10 @@ def test_methods_that_need_torch_say_so(graphs_of, name):
     assert not hasattr(model, "no_such_method")
 
 
-def test_onnx_translation_needs_no_torch(graphs_of, texts):
-    folder = graphs_of("hybonet_plus")
-    command = [sys.executable, "-c", textwrap.dedent(WITHOUT_TORCH), "translate", str(folder)]
-    lines = "".join(f"{text}\n" for text in texts)
-    options = {"input": lines, "capture_output": True, "text": True}
-    done = subprocess.run([*command, "--engine", "onnx"], check=True, **options)
-    assert done.stdout.splitlines() == hyptrans.load(folder).translate(texts)
-    failed = subprocess.run(command, check=False, **options)
+def test_bundled_models_translate_without_torch():
+    command = [*WITHOUT_TORCH, "translate", "tatoeba-en-de"]
+    assert run(*command, "--engine", "onnx", input="Good night!\n").stdout == "Gute Nacht!\n"
+    failed = run(*command, check=False)
     assert failed.returncode == 2
     assert failed.stderr == (
         "error: torch is missing: pip install 'hyptrans[torch]', or choose the engine onnx\n"
@@ -208,14 +192,6 @@ def test_error_for_a_folder_without_graphs_says_how_to_add_them(graphs_of, capsy
     assert wanted in refused(plain, capsys, monkeypatch)
 
 
-def test_bundled_models_translate_without_torch():
-    command = [sys.executable, "-c", textwrap.dedent(WITHOUT_TORCH), "translate", "tatoeba-en-de"]
-    done = subprocess.run(
-        [*command, "--engine", "onnx"], input="Good night!\n", capture_output=True, text=True
-    )
-    assert done.stdout == "Gute Nacht!\n", done.stderr
-
-
 def test_graph_does_not_slice_points(graphs_of):
     nodes = onnx.load(graphs_of("hybonet_plus") / "decoder.onnx").graph.node
     kinds = Counter(node.op_type for node in nodes)
@@ -243,8 +219,7 @@ def test_graphs_contain_no_local_paths(graphs_of):
 
 def test_a_server_translates_without_torch(graphs_of):
     folder = str(graphs_of("hybonet_plus"))
-    code = textwrap.dedent(WITHOUT_TORCH)
-    with typed(folder, "--engine", "onnx", start=[sys.executable, "-c", code]) as (_, port):
+    with typed(folder, "--engine", "onnx", start=WITHOUT_TORCH) as (_, port):
         wanted = hyptrans.load(folder).translate("the dog.")
         found = ask(port, "/translate", {"texts": "the dog."}).content["results"]
         assert [[one["text"] for one in row] for row in found] == [[wanted]]
@@ -253,11 +228,10 @@ def test_a_server_translates_without_torch(graphs_of):
 
 
 def test_every_command_says_without_torch_how_to_install_it(tmp_path):
-    code = textwrap.dedent(WITHOUT_TORCH)
     helps = [[name, "--help"] for name in PROGRAM.commands]
     started = [
         subprocess.Popen(
-            [sys.executable, "-c", code, *words],
+            [*WITHOUT_TORCH, *words],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,

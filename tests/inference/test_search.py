@@ -13,6 +13,7 @@ from tests.models.conftest import ARCHITECTURES as NAMES
 from tests.models.conftest import SMALL, build, dictionary, left_padded, task_of
 
 LONGEST = 12
+WORDS = dictionary()
 TWINS = ("euclidean_tiny", "euclidean_prenorm_tiny")
 
 
@@ -35,6 +36,9 @@ def sources(words, seed=1):
     return left_padded([[*row, words.eos()] for row in rows], words.pad())
 
 
+SOURCES = sources(WORDS)
+
+
 def oracle(models, words, source, *, prefix=None, **options):
     generator = SequenceGenerator(models, words, max_len_b=LONGEST, **options)
     lengths = source.ne(words.pad()).sum(1)
@@ -55,30 +59,29 @@ def own(models, source, *, prefix=None, **options):
 
 @pytest.mark.parametrize("arch", NAMES)
 def test_beam_search_matches_fairseq_for_every_architecture(arch):
-    words = dictionary()
-    theirs, ours = pair(arch, words)
-    wanted = oracle([theirs], words, sources(words), beam_size=4)
-    assert own([ours], sources(words), beam=4) == wanted
+    theirs, ours = pair(arch, WORDS)
+    wanted = oracle([theirs], WORDS, SOURCES, beam_size=4)
+    assert own([ours], SOURCES, beam=4) == wanted
     assert len({row[0][1] for row in wanted}) > 1
 
 
+THEIRS = {"beam": "beam_size", "lenpen": "len_penalty", "shortest": "min_len"}
+
+
 @pytest.mark.parametrize(
-    ("asked", "given"),
+    "given",
     [
-        ({"beam_size": 1}, {"beam": 1}),
-        (
-            {"beam_size": 4, "len_penalty": 0.3, "min_len": 5},
-            {"beam": 4, "lenpen": 0.3, "shortest": 5},
-        ),
-        ({"beam_size": 3, "len_penalty": 2.5}, {"beam": 3, "lenpen": 2.5}),
-        ({"beam_size": 3, "min_len": LONGEST}, {"beam": 3, "shortest": LONGEST}),
-        ({"beam_size": 4, "temperature": 2.0}, {"beam": 4, "temperature": 2.0}),
+        {"beam": 1},
+        {"beam": 4, "lenpen": 0.3, "shortest": 5},
+        {"beam": 3, "lenpen": 2.5},
+        {"beam": 3, "shortest": LONGEST},
+        {"beam": 4, "temperature": 2.0},
     ],
 )
-def test_search_options_match_fairseq(asked, given):
-    words = dictionary()
-    theirs, ours = pair("hybonet_tiny", words)
-    assert own([ours], sources(words), **given) == oracle([theirs], words, sources(words), **asked)
+def test_search_options_match_fairseq(given):
+    asked = {THEIRS.get(name, name): value for name, value in given.items()}
+    theirs, ours = pair("hybonet_tiny", WORDS)
+    assert own([ours], SOURCES, **given) == oracle([theirs], WORDS, SOURCES, **asked)
 
 
 @pytest.mark.parametrize("symbols", [1, 2, 4])
@@ -90,36 +93,33 @@ def test_beams_may_be_wider_than_the_dictionary(symbols):
 
 
 def test_each_sentence_may_have_its_own_prefix():
-    words = dictionary()
-    theirs, ours = pair("hybonet_tiny", words)
+    theirs, ours = pair("hybonet_tiny", WORDS)
     # of three tokens, of none, of one; the fourth is a whole translation
-    prefix = torch.full((5, 3), words.pad())
+    prefix = torch.full((5, 3), WORDS.pad())
     prefix[0] = torch.tensor([4, 9, 5])
     prefix[2, 0] = 7
-    prefix[3, :2] = torch.tensor([8, words.eos()])
-    wanted = oracle([theirs], words, sources(words), beam_size=3, prefix=prefix)
-    found = own([ours], sources(words), beam=3, prefix=prefix)
+    prefix[3, :2] = torch.tensor([8, WORDS.eos()])
+    wanted = oracle([theirs], WORDS, SOURCES, beam_size=3, prefix=prefix)
+    found = own([ours], SOURCES, beam=3, prefix=prefix)
     assert found == wanted
     assert found[0][0][0][:3] == [4, 9, 5]
 
 
 def test_ensembles_may_mix_architectures():
-    words = dictionary()
-    models = [pair(arch, words, seed) for seed, arch in enumerate(("hvt_tiny", TWINS[1]))]
+    models = [pair(arch, WORDS, seed) for seed, arch in enumerate(("hvt_tiny", TWINS[1]))]
     theirs, ours = zip(*models, strict=True)
-    wanted = oracle(list(theirs), words, sources(words), beam_size=4)
-    assert own(ours, sources(words), beam=4) == wanted
-    assert wanted != oracle([theirs[0]], words, sources(words), beam_size=4)
+    wanted = oracle(list(theirs), WORDS, SOURCES, beam_size=4)
+    assert own(ours, SOURCES, beam=4) == wanted
+    assert wanted != oracle([theirs[0]], WORDS, SOURCES, beam_size=4)
 
 
 def test_error_reports_an_impossible_search():
-    words = dictionary()
-    _, ours = pair("hybonet_tiny", words)
+    _, ours = pair("hybonet_tiny", WORDS)
     with pytest.raises(UserError, match="cannot have at least 13 and at most 12 tokens"):
-        own([ours], sources(words), shortest=13)
+        own([ours], SOURCES, shortest=13)
     ours.decoder.embed_tokens.weight.data.fill_(math.nan)
     with pytest.raises(UserError, match="no translation of a sentence has a valid score"):
-        own([ours], sources(words))
+        own([ours], SOURCES)
 
 
 @pytest.mark.parametrize(("symbols", "seed"), [(1, 0), (3, 1), (6, 0)])

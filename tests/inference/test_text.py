@@ -1,5 +1,3 @@
-"""Raw text to subwords and back, by the rules of every kind of data folder."""
-
 import os
 from pathlib import Path
 

@@ -1,8 +1,4 @@
-"""Translating, scoring and encoding from Python."""
-
 import shutil
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -15,7 +11,7 @@ from hyptrans.fairseq import checkpoint
 from hyptrans.geometry import lorentz
 from hyptrans.support.errors import UserError
 from tests.inference.conftest import ARCHS, load
-from tests.probing.helpers.model import prepared_folder
+from tests.probing.helpers.model import prepared_folder, without_dropout
 
 
 @pytest.fixture
@@ -77,12 +73,7 @@ def test_states_match_the_encoders_and_name_their_spaces(arch, make, texts):
     model = load(path)
     found = model.encode(texts)
     (own,), _ = checkpoint_utils.load_model_ensemble([str(path)])
-    # in training fairseq takes its plain layers, in evaluation its fused ones
-    own.train()
-    for module in own.modules():
-        for name in ("p", "dropout", "dropout_p"):
-            if isinstance(getattr(module, name, None), float):
-                setattr(module, name, 0.0)
+    own = without_dropout(own)
     words = own.encoder.dictionary
     for one in (found[0], found[texts.index("")]):
         tokens = torch.tensor([[words.index(subword) for subword in one.subwords]])
@@ -102,11 +93,7 @@ def test_states_match_the_encoders_and_name_their_spaces(arch, make, texts):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (
-            lambda m: m.translate(b"a dog"),
-            TypeError,
-            "text or a list of sentences is needed, got b",
-        ),
+        (lambda m: m.translate(b"a"), TypeError, "text or a list of sentences is needed, got b"),
         (lambda m: m.translate(["a", 3]), TypeError, "sentence 1 must be text, got int"),
         (lambda m: m.translate(["a", "\ud800"]), UserError, r"sentence 1 has half of a character"),
         (lambda m: m.n_best(["a"], 6, beam=5), UserError, "n=6 translations need a beam"),
@@ -164,9 +151,3 @@ def test_invalid_subword_arguments_are_refused(named, make, prepared, tmp_path):
         hyptrans.load(make("hybonet"), data=bare, subword_models=named)
     with pytest.raises(UserError, match=r"nowhere\.model is not a sentencepiece model"):
         hyptrans.load(make("hybonet"), data=bare, subword_models={"sentencepiece": "nowhere.model"})
-
-
-def test_importing_the_package_loads_no_heavy_library():
-    code = "import sys, hyptrans; hyptrans.load; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"torch", "numpy", "fairseq", "logging"} & set(done.stdout.split())

@@ -100,6 +100,15 @@ def batch(pairs, symbols):
     return source, previous
 
 
+def sample_of(pairs, symbols):
+    """A batch as fairseq's criteria take it."""
+    source, previous = batch(pairs, symbols)
+    target = right_padded([[*t, symbols.eos()] for _, t in pairs], symbols.pad())
+    inputs = {"src_tokens": source, "src_lengths": None, "prev_output_tokens": previous}
+    ntokens = int(target.ne(symbols.pad()).sum())
+    return {"net_input": inputs, "target": target, "ntokens": ntokens}
+
+
 def trained(model):
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
 

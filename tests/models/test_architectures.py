@@ -1,5 +1,3 @@
-"""What every architecture must do, whatever its geometry."""
-
 import math
 
 import pytest
@@ -146,11 +144,6 @@ def test_shared_embeddings_are_one_parameter(arch):
             assert len(matrices) == (tables if shared else 3)
 
 
-def _with_none(tensors):
-    source, previous = tensors
-    return source, None, previous
-
-
 def test_sinusoidal_positions_are_not_trained(arch, sentences):
     learned = build(arch, **SMALL)
     fixed = build(arch, **SMALL, encoder_learned_pos=False, decoder_learned_pos=False)
@@ -160,7 +153,8 @@ def test_sinusoidal_positions_are_not_trained(arch, sentences):
     longer = {**SMALL, "max_source_positions": 99, "max_target_positions": 88}
     longer = build(arch, **longer, encoder_learned_pos=False, decoder_learned_pos=False)
     longer.load_state_dict(fixed.state_dict(), strict=True)
-    assert torch.isfinite(fixed(*_with_none(batch(sentences, SYMBOLS)))[0]).all()
+    source, previous = batch(sentences, SYMBOLS)
+    assert torch.isfinite(fixed(source, None, previous)[0]).all()
 
 
 def test_every_size_matches_its_baselines_parameter_count(arch):

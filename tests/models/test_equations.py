@@ -1,5 +1,3 @@
-"""The table of equations leads to functions whose docstrings name them."""
-
 import ast
 import re
 from pathlib import Path
@@ -20,12 +18,6 @@ def numbers(text):
             first, *last = re.split(r"-| to ", part)
             found |= set(range(int(first), int((last or [first])[0]) + 1))
     return found
-
-
-def test_equation_numbers_parse_from_lists_and_ranges():
-    assert numbers("Source: HVT eq. 12, 26 and 30; eq. 15-17 and eq. 27 to\n 29") == {
-        *(12, 26, 30, 15, 16, 17, 27, 28, 29)
-    }
 
 
 def test_equation_table_covers_all_papers():

@@ -1,5 +1,3 @@
-"""The HVT as a model: where its points lie, its options, its criterion in training."""
-
 import pytest
 import torch
 

@@ -1,5 +1,3 @@
-"""Hypformer as a model: the chain of curvatures, its options, and what they refuse."""
-
 import pytest
 import torch
 

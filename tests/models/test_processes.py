@@ -1,15 +1,10 @@
-"""Several processes train one model, by the lines of docs/gpus.md."""
-
-import os
 import socket
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 
-from tests.models.test_commands import OPTIMIZER, PAIRS, REPOSITORY, SIZES, data, train
+from tests.models.test_commands import OPTIMIZER, PAIRS, SIZES, data, train
+from tests.programs import ROOT, SCRIPTS, run
 
 __all__ = ["data"]  # a fixture
 
@@ -37,20 +32,11 @@ def test_two_processes_train_like_one_that_accumulates_their_batches(data, tmp_p
 
 def train_two(data, folder, updates):
     """By the lines of docs/gpus.md."""
-    here = Path(sys.executable).parent
-    command = [here / "torchrun", "--nproc_per_node", 2, "--master_port", free_port()]
-    command += [here / "fairseq-train", data, *PAIRS, "--arch", "hybonet_tiny", *SIZES, *OPTIMIZER]
-    command += ["--criterion", "label_smoothed_cross_entropy", "--max-tokens", 600]
+    command = [SCRIPTS / "torchrun", "--nproc_per_node", 2, "--master_port", free_port()]
+    command += [SCRIPTS / "fairseq-train", data, *PAIRS, "--arch", "hybonet_tiny", *SIZES]
+    command += [*OPTIMIZER, "--criterion", "label_smoothed_cross_entropy", "--max-tokens", 600]
     command += ["--max-update", updates, "--seed", 1, "--save-dir", folder, "--cpu"]
     command += ["--no-epoch-checkpoints", "--validate-interval", 1000, "--num-workers", 0]
     command += ["--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"]
-    done = subprocess.run(
-        [*map(str, command)],
-        cwd=REPOSITORY,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    done = run(*command, cwd=ROOT)
     assert f"num_updates {updates}" in done.stdout + done.stderr

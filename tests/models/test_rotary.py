@@ -6,7 +6,7 @@ import torch
 
 from hyptrans.geometry import lorentz
 from hyptrans.layers.positions import rotate
-from tests.models.conftest import SMALL, batch, build, dictionary, small
+from tests.models.conftest import batch, dictionary, small
 
 SYMBOLS = dictionary()
 EXACT = {"rtol": 0, "atol": 1e-9}
@@ -99,8 +99,3 @@ def test_order_matters_and_places_do_not(arch, sentences):
     changed = (swapped != source).any(1)
     other = model(swapped, None, previous)[0]
     assert (other - wanted)[changed].abs().amax((1, 2)).min() > 1e-6
-
-
-def test_hypformer_takes_rotary_positions_with_softmax_attention():
-    model = build("hypformer_tiny", hypformer_attention="softmax", rotary_positions=True, **SMALL)
-    assert model.encoder.layers[0].attention.rotary

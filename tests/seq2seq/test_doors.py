@@ -64,35 +64,30 @@ def by_transformers(arch, **options):
 DOORS = (by_core, by_fairseq, by_transformers)
 
 
+DRAWING = ("bernoulli", "bernoulli_", "native_dropout", "rand", "randint", "uniform_")
+
+
 class Draws(TorchDispatchMode):
     """Counts operators that draw random numbers."""
 
     count = 0
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
-        name = operator.overloadpacket.__name__
-        self.count += name in (
-            "bernoulli",
-            "bernoulli_",
-            "native_dropout",
-            "rand",
-            "randint",
-            "uniform_",
-        )
+        self.count += operator.overloadpacket.__name__ in DRAWING
         return operator(*args, **(kwargs or {}))
 
 
-def learned(model):
+def learned(named):
     """Parameters by our names; fairseq's own Transformer has others."""
-    named = EuclideanParts.current_names(dict(model.named_parameters()))
-    return {name: parameter for name, parameter in named.items() if name != "version"}
+    found = EuclideanParts.current_names(dict(named))
+    return {name: parameter for name, parameter in found.items() if name != "version"}
 
 
 def behavior(door, arch, **options):
     """Shapes, draws of a training step, and logits of parameters that only names decide."""
     torch.manual_seed(0)
     model, run = door(arch, **options)
-    parameters = learned(model)
+    parameters = learned(model.named_parameters())
     draws_of_parameters = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for name, parameter in parameters.items():
@@ -164,7 +159,8 @@ def test_every_front_end_initializes_from_the_same_distribution(name):
         models = []
         for seed, door in enumerate(DOORS):
             torch.manual_seed(seed)
-            models.append(learned(door(f"{name}_tiny", **more)[0]))
+            model, _ = door(f"{name}_tiny", **more)
+            models.append(learned(model.named_parameters()))
         first, *others = models
         for other in others:
             assert_same_distributions(other, first)

@@ -1,8 +1,7 @@
-"""Padding anywhere influences no row and leaves gradients finite."""
-
 import pytest
 import torch
 
+from hyptrans.seq2seq.stacks import token_positions
 from tests.models.conftest import ARCHITECTURES as NAMES
 from tests.models.conftest import dictionary, small
 
@@ -64,3 +63,15 @@ def test_rows_of_padding_give_finite_gradients_in_evaluation(arch, options):
         for name, parameter in model.named_parameters():
             assert parameter.grad is not None, name
             assert torch.isfinite(parameter.grad).all(), name
+
+
+def test_positions_count_from_0_and_skip_padding():
+    padding = torch.tensor([[0, 0, 0, 0], [0, 0, 1, 1], [1, 1, 0, 0]]).bool()
+    found = token_positions(padding, 4)
+    wanted = torch.tensor([[0, 1, 2, 3], [0, 1, 0, 0], [0, 0, 0, 1]])
+    assert torch.equal(found[~padding], wanted[~padding])
+    assert found.min() == 0
+    with pytest.raises(
+        ValueError, match="a sentence has 4 tokens, the model takes 3: raise --max-"
+    ):
+        token_positions(padding, 3)

@@ -5,8 +5,8 @@ import http.client
 import json
 import socket
 import subprocess
-import sys
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -16,7 +16,7 @@ import hyptrans
 from hyptrans.serve.app import Service
 from hyptrans.serve.connection import Connection
 from hyptrans.serve.look import look
-from tests.interrupts import heed
+from tests.programs import HYPTRANS, heed
 
 
 def ask(port, path, body=None, *, kind="application/json", **headers):
@@ -36,6 +36,13 @@ def ask(port, path, body=None, *, kind="application/json", **headers):
     return SimpleNamespace(status=answer.status, headers=answer.headers, content=content)
 
 
+def wait_for(port, unanswered):
+    """Wait until so many texts wait for an answer."""
+    until = time.monotonic() + 30
+    while ask(port, "/health").content["unanswered"] != unanswered:
+        assert time.monotonic() < until
+
+
 @contextlib.contextmanager
 def running(models, *, max_characters=200, max_waiting=20, hosts=("127.0.0.1",)):
     """The port of a server in a thread of this process."""
@@ -53,7 +60,7 @@ def running(models, *, max_characters=200, max_waiting=20, hosts=("127.0.0.1",))
 
 
 @contextlib.contextmanager
-def typed(*words, start=(sys.executable, "-m", "hyptrans")):
+def typed(*words, start=HYPTRANS):
     """A process of ``hyptrans serve`` and its port."""
     command = [*start, "serve", *words, "--port", "0"]
     process = subprocess.Popen(

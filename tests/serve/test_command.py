@@ -1,16 +1,13 @@
-"""``hyptrans serve`` as a user types it: it listens only locally and shuts down cleanly."""
-
 import signal
 import socket
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import hyptrans
 from hyptrans.commands.cli import main
-from tests.serve.conftest import ask, typed
+from tests.serve.conftest import ask, typed, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +39,7 @@ def test_a_signal_stops_the_server_after_pending_answers(number):
             leaves.sendall(f"{half}Content-Type: application/json\r\n\r\n{{".encode())
             assert ask(port, "/health").status == 200
         found = pool.submit(ask, port, "/translate", {"texts": texts})
-        until = time.monotonic() + 30
-        while ask(port, "/health").content["unanswered"] < 100:
-            assert time.monotonic() < until
+        wait_for(port, 100)
         process.send_signal(number)
         assert len(found.result().content["results"]) == 100
         assert process.wait(60) == (0 if number == signal.SIGTERM else 130)
@@ -67,9 +62,7 @@ def test_the_server_ends_although_a_batch_takes_longer_than_the_grace():
     start = (sys.executable, "-c", BUSY)
     with typed("tatoeba-en-de", start=start) as (process, port), ThreadPoolExecutor(1) as pool:
         found = pool.submit(ask, port, "/translate", {"texts": "a"})
-        until = time.monotonic() + 30
-        while ask(port, "/health").content["unanswered"] < 1:
-            assert time.monotonic() < until
+        wait_for(port, 1)
         process.send_signal(signal.SIGTERM)
         sentence = "the server is stopping: try again later"
         assert (found.result().status, found.result().content) == (503, {"error": sentence})

@@ -1,15 +1,12 @@
-"""The queue of requests: its batches, order and limit."""
-
 import asyncio
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from hyptrans.inference.results import Hypothesis
 from hyptrans.serve import line
-from tests.serve.conftest import ask, running
+from tests.serve.conftest import ask, running, wait_for
 
 
 class Gated:
@@ -54,9 +51,7 @@ def ahead(port):
             nonlocal counted
             found = pool.submit(ask, port, "/translate", {"texts": texts, **fields})
             counted += len(texts)
-            until = time.monotonic() + 30
-            while ask(port, "/health").content["unanswered"] != counted:
-                assert time.monotonic() < until
+            wait_for(port, counted)
             return found
 
         yield asked
@@ -129,8 +124,6 @@ def test_a_full_queue_refuses_texts_until_others_are_answered(gated, port, ahead
 def test_a_failure_affects_only_its_batch(gated, port):
     gated.gate.set()
     failed = ask(port, "/translate", {"texts": "fail"})
-    assert (failed.status, failed.content) == (
-        500,
-        {"error": "the server failed, its log says why"},
-    )
+    assert failed.status == 500
+    assert failed.content == {"error": "the server failed, its log says why"}
     assert ask(port, "/translate", {"texts": "go on"}).status == 200

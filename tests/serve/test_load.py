@@ -1,5 +1,3 @@
-"""The load test's command: no answer is lost or mixed up."""
-
 import re
 
 import pytest

@@ -12,7 +12,7 @@ from hyptrans.geometry import lorentz
 from hyptrans.geometry.space import Space
 from hyptrans.inference.results import Encoding
 from hyptrans.serve.look import _layers
-from tests.probing.report.test_browser import PATIENCE, browser  # noqa: F401
+from tests.probing.report.test_browser import browser, windows  # noqa: F401
 from tests.serve.conftest import ask, running
 
 TEXT = "The dog runs across the <b>street</b>."
@@ -57,23 +57,8 @@ def test_a_flat_layer_is_a_plane_and_a_far_word_stays_in_the_disk(rng):
 @pytest.fixture
 def show(browser, port):  # noqa: F811
     """Open the page; it may request only this server and must log no error."""
-    contexts, problems, requests = [], [], []
-
-    def show(width=1280, scheme="light"):
-        size = {"width": width, "height": 900}
-        context = browser.new_context(viewport=size, color_scheme=scheme)
-        contexts.append(context)
-        context.set_default_timeout(PATIENCE)
-        page = context.new_page()
-        page.on("console", lambda message: problems.append(message.text))
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(f"http://127.0.0.1:{port}")
-        return page
-
-    yield show
-    for context in contexts:
-        context.close()
+    with windows(browser, f"http://127.0.0.1:{port}") as (show, problems, requests):
+        yield show
     # the browser logs what the server refuses
     assert [one for one in problems if "status of 413" not in one] == []
     assert {url.partition(f"http://127.0.0.1:{port}/")[0] for url in requests} - {"data:,"} == {""}
@@ -87,7 +72,7 @@ def translate(page, text):
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_two_models_show_what_they_found(show, port, width, scheme):
-    page = show(width, scheme)
+    page = show(width, color_scheme=scheme)
     translate(page, TEXT)
     sections = page.locator("section")
     assert sections.count() == 2

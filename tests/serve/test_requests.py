@@ -41,53 +41,55 @@ def test_server_lists_models_and_reports_health(port):
 
 
 FIELDS = "texts, model, beam, n_best, length_penalty"
+NO_OBJECTS = ("{", "[" * 100_000, b"\xff", [])
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "sentence"),
+    ("body", "sentence"),
     [
-        ("{", 400, f"the request must be a JSON object of {FIELDS}"),
-        ("[" * 100_000, 400, f"the request must be a JSON object of {FIELDS}"),
-        (b"\xff", 400, f"the request must be a JSON object of {FIELDS}"),
-        ([], 400, f"the request must be a JSON object of {FIELDS}"),
-        ({"texts": "a", "beams": 2}, 400, f"'beams' is not a field: fields are {FIELDS}"),
-        ({}, 400, "texts must be a string or a list of strings"),
-        ({"texts": ["a", 1]}, 400, "texts must be a string or a list of strings"),
-        ({"texts": "a", "model": "b"}, 400, "model must be one of tatoeba-en-de"),
-        ({"texts": "a", "model": []}, 400, "model must be one of tatoeba-en-de"),
-        ({"texts": "a", "beam": "5"}, 400, "beam must be a whole number, got str"),
-        ({"texts": "a", "beam": True}, 400, "beam must be a whole number, got bool"),
-        ({"texts": "a", "beam": 0}, 400, "beam must be at least 1, got 0"),
-        ({"texts": "a", "beam": 21}, 400, "beam must be at most 20, got 21"),
-        ({"texts": "a", "beam": 10**25}, 400, f"beam must be at most 20, got {10**25}"),
-        ({"texts": "a", "n_best": 6}, 400, "n_best must be at most 5, got 6"),
-        ({"texts": "a", "n_best": None}, 400, "n_best must be a whole number, got NoneType"),
-        (
-            {"texts": "a", "length_penalty": None},
-            400,
-            "length_penalty must be a number, got NoneType",
-        ),
-        (
-            {"texts": "a", "length_penalty": math.nan},
-            400,
-            "length_penalty must be from -10 to 10, got nan",
-        ),
-        ({"texts": ["a", "\ud800"]}, 400, "texts[1] contains an unpaired surrogate: send UTF-8"),
-        (
-            {"texts": ["a", "b" * 201]},
-            413,
-            "texts[1] has 201 characters, at most 200 are taken: split it",
-        ),
-        ({"texts": []}, 400, "/look takes exactly one text"),
-        ({"texts": ["a", "b"]}, 400, "/look takes exactly one text"),
-        ({"texts": ["a"] * 21}, 413, "the request has 21 texts: send at most 20"),
-        ('"' + "a" * (1 << 20), 413, "a request has at most 1,048,576 bytes: send fewer texts"),
+        *((one, f"the request must be a JSON object of {FIELDS}") for one in NO_OBJECTS),
+        ({"beams": 2}, f"'beams' is not a field: fields are {FIELDS}"),
+        ({}, "texts must be a string or a list of strings"),
+        ({"texts": ["a", 1]}, "texts must be a string or a list of strings"),
+        ({"texts": ["a", "\ud800"]}, "texts[1] contains an unpaired surrogate: send UTF-8"),
+        ({"model": "b"}, "model must be one of tatoeba-en-de"),
+        ({"model": []}, "model must be one of tatoeba-en-de"),
+        ({"beam": "5"}, "beam must be a whole number, got str"),
+        ({"beam": 0}, "beam must be at least 1, got 0"),
+        ({"beam": 21}, "beam must be at most 20, got 21"),
+        ({"n_best": 6}, "n_best must be at most 5, got 6"),
+        ({"n_best": None}, "n_best must be a whole number, got NoneType"),
+        ({"length_penalty": None}, "length_penalty must be a number, got NoneType"),
+        ({"length_penalty": math.nan}, "length_penalty must be from -10 to 10, got nan"),
     ],
 )
-def test_invalid_requests_get_one_sentence_errors(port, body, status, sentence):
-    looks = sentence.startswith("/look")
-    found = ask(port, "/look" if looks else "/translate", body)
-    assert (found.status, found.content) == (status, {"error": sentence})
+def test_invalid_requests_get_one_sentence_errors(port, body, sentence):
+    if isinstance(body, dict) and body:
+        body = {"texts": "a"} | body
+    found = ask(port, "/translate", body)
+    assert (found.status, found.content) == (400, {"error": sentence})
+
+
+@pytest.mark.parametrize("texts", [[], ["a", "b"]])
+def test_inspection_takes_one_text(port, texts):
+    found = ask(port, "/look", {"texts": texts})
+    assert (found.status, found.content) == (400, {"error": "/look takes exactly one text"})
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (
+            {"texts": ["a", "b" * 201]},
+            "texts[1] has 201 characters, at most 200 are taken: split it",
+        ),
+        ({"texts": ["a"] * 21}, "the request has 21 texts: send at most 20"),
+        ('"' + "a" * (1 << 20), "a request has at most 1,048,576 bytes: send fewer texts"),
+    ],
+)
+def test_requests_that_are_too_large_get_one_sentence_errors(port, body, sentence):
+    found = ask(port, "/translate", body)
+    assert (found.status, found.content) == (413, {"error": sentence})
 
 
 @pytest.mark.parametrize("path", ["/translate", "/elsewhere", "/models"])

@@ -2,17 +2,21 @@
 
 import os
 import random
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from tests import forks
+from tests import forks, programs
+from tests.programs import SCRIPTS
 
 # equal for training and for going on with it
 TINY = ["--arch=transformer_tiny", "--optimizer=adam", "--lr=1e-3", "--max-tokens=200"]
 TINY += ["--no-progress-bar", "--cpu"]
+
+
+def sizes(**values):
+    """The options that give both sides of a model such sizes."""
+    sides = ("encoder", "decoder")
+    return [f"--{side}-{k.replace('_', '-')}={v}" for side in sides for k, v in values.items()]
 
 
 def environment(**variables):
@@ -26,21 +30,9 @@ def environment(**variables):
 def run():
     """Run a program of this environment in a folder; returns the finished process."""
 
-    def run(*command, cwd, check=True, stdin=None, **variables):
-        program = Path(sys.executable).parent / command[0]
-        done = subprocess.run(
-            [program, *map(str, command[1:])],
-            cwd=cwd,
-            env=environment(**variables),
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=1200,
-            check=False,
-        )
-        if check:
-            assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-        return done
+    def run(name, *words, cwd, check=True, stdin=None, **variables):
+        how = {"input": stdin, "timeout": 1200, "check": check}
+        return programs.run(SCRIPTS / name, *words, cwd=cwd, env=environment(**variables), **how)
 
     return run
 
@@ -50,35 +42,25 @@ def fork():
     """Run a program like `run` but seconds faster, where its start is not under test."""
 
     def fork(*command, cwd, check=True, stdin=None):
-        done = forks.run(*command, cwd=cwd, variables=environment(), stdin=stdin)
-        if check:
-            assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-        return done
+        return forks.run(*command, cwd=cwd, variables=environment(), stdin=stdin, check=check)
 
     return fork
 
 
 @pytest.fixture(scope="session")
 def work(tmp_path_factory):
-    """A folder with ``train``, ``valid`` and ``test``, in lower case and reversed in upper case."""
-    folder = tmp_path_factory.mktemp("work")
-    draw = random.Random(0)
-    for name, count in {"train": 60, "valid": 10, "test": 12}.items():
-        # lengths differ, so that batches are padded
-        lines = [draw.choices("abcdefgh", k=draw.randint(1, 6)) for _ in range(count)]
-        source = "".join(" ".join(line) + "\n" for line in lines)
-        target = "".join(" ".join(reversed(line)).upper() + "\n" for line in lines)
-        (folder / f"{name}.en").write_text(source)
-        (folder / f"{name}.de").write_text(target)
-    return folder
+    return tmp_path_factory.mktemp("work")
 
 
 @pytest.fixture(scope="session")
-def data(work, fork):
-    """The data folder that fairseq-preprocess writes."""
-    sets = [f"--{name}pref={name}" for name in ("train", "valid", "test")]
-    fork("fairseq-preprocess", "-s=en", "-t=de", *sets, "--destdir=bin", cwd=work)
-    return work / "bin"
+def data(work):
+    """Letters, and the same reversed as capitals."""
+    draw, sets = random.Random(0), {}
+    for name, count in {"train": 60, "valid": 10, "test": 12}.items():
+        # lengths differ, so that batches are padded
+        lines = [draw.choices("abcdefgh", k=draw.randint(1, 6)) for _ in range(count)]
+        sets[name] = [(line, [letter.upper() for letter in line[::-1]]) for line in lines]
+    return forks.preprocess(work, sets)
 
 
 @pytest.fixture(scope="session")

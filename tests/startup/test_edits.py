@@ -2,7 +2,6 @@
 
 import io
 import sys
-from argparse import Namespace
 from unittest import mock
 
 import pytest
@@ -11,12 +10,13 @@ from fairseq import options
 from fairseq.data import Dictionary, LanguagePairDataset, TokenBlockDataset
 from fairseq.data.data_utils import compute_mask_indices, get_buckets
 from fairseq.distributed import utils as distributed
-from fairseq.models.transformer import TransformerConfig, TransformerModel
+from fairseq.models.transformer import TransformerConfig
 from fairseq.modules import DynamicCRF
 from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from fairseq.sequence_generator import SequenceGenerator
-from fairseq.tasks.fairseq_task import LegacyFairseqTask
 from omegaconf import OmegaConf
+
+from tests.models.conftest import SMALL, build, dictionary, task_of
 
 
 def test_token_blocks_avoid_the_removed_numpy_int():
@@ -77,33 +77,17 @@ def test_bf16_needs_no_tpu():
     assert not args.tpu
 
 
-class Task(LegacyFairseqTask):
-    """A task of one small dictionary."""
-
-    def __init__(self):
-        super().__init__(Namespace())
-        self.words = Dictionary()
-        for i in range(20):
-            self.words.add_symbol(f"w{i}")
-
-    source_dictionary = property(lambda self: self.words)
-    target_dictionary = property(lambda self: self.words)
-
-
 @pytest.mark.parametrize("scripted", [False, True])
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_no_repeat_ngram_size_blocks_repeated_ngrams(size, scripted):
     torch.manual_seed(0)
-    names = ("embed_dim", "ffn_embed_dim", "attention_heads", "layers")
-    sizes = dict(zip(names, (16, 32, 2, 1), strict=True))
-    flags = {f"{side}_{n}": v for side in ("encoder", "decoder") for n, v in sizes.items()}
-    task = Task()
-    model = TransformerModel.build_model(Namespace(**flags, criterion="cross_entropy"), task).eval()
+    words = dictionary()
+    model = build("transformer", task_of(words), **SMALL).eval()
     model.load_state_dict(model.state_dict())
-    pad, eos = task.words.pad(), task.words.eos()
+    pad, eos = words.pad(), words.eos()
     source = torch.tensor([[7, 8, 9, 10, eos], [pad, pad, 5, 6, eos]])
     made = SequenceGenerator(
-        [model], task.words, beam_size=2, max_len_b=15, min_len=15, no_repeat_ngram_size=size
+        [model], words, beam_size=2, max_len_b=15, min_len=15, no_repeat_ngram_size=size
     )
     generate = torch.jit.script(made) if scripted else made.forward
     with torch.no_grad():

@@ -1,15 +1,14 @@
 """The file that loads the hook comes and goes with the package, however it is installed."""
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.programs import ROOT, run
 from tests.startup.conftest import environment
 
-ROOT = Path(__file__).parents[2]
 SOURCES = ["setup.py", "pyproject.toml", "MANIFEST.in", "hyptrans.pth", "hyptrans_startup.py"]
 SOURCES += ["README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "hyptrans"]
 ACTS = "import sys; print('hyptrans_startup' in sys.modules)"
@@ -19,12 +18,7 @@ pytestmark = pytest.mark.slow
 
 def call(*command, cwd):
     """Run a command without the variables of this environment; returns its output."""
-    words = [*map(str, command)]
-    done = subprocess.run(
-        words, cwd=cwd, env=environment(), capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.strip()
+    return run(*command, cwd=cwd, env=environment()).stdout.strip()
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +53,12 @@ def test_hook_is_installed_and_removed_with_the_package(how, source, tmp_path):
     assert call(python, "-c", ACTS, cwd=tmp_path) == "False"
     place = Path(call(python, "-c", "import hyptrans; print(hyptrans.__file__)", cwd=tmp_path))
     assert place == (source if how == "editable" else site) / "hyptrans" / "__init__.py"
+    # with the bundled models
+    for file in (ROOT / "hyptrans" / "pretrained").rglob("*.*"):
+        assert (
+            place.parent / file.relative_to(ROOT / "hyptrans")
+        ).read_bytes() == file.read_bytes()
+    assert (tmp_path / "venv" / "bin" / "hyptrans").exists()
 
     call(python, "-m", "pip", "uninstall", "--yes", "hyptrans", cwd=tmp_path)
     assert not list(site.glob("*hyptrans*"))

@@ -1,5 +1,3 @@
-"""``fairseq-train`` is killed while it writes a checkpoint, and goes on from a whole one."""
-
 import re
 import time
 
@@ -8,7 +6,7 @@ import torch
 
 from hyptrans.models.euclidean import UNSET
 from tests import forks
-from tests.startup.conftest import TINY, environment
+from tests.startup.conftest import TINY, environment, sizes
 
 LAST = "checkpoint_last.pt"
 
@@ -44,7 +42,7 @@ def test_a_kill_while_saving_leaves_an_intact_checkpoint(beginning, data, tmp_pa
     save = tmp_path / "save"
     save.mkdir()
     # wide, so that writing takes long enough to be met
-    wide = [f"--{side}-ffn-embed-dim=8192" for side in ("encoder", "decoder")]
+    wide = sizes(ffn_embed_dim=8192)
     flags = [*TINY, "--user-dir=hyptrans", *wide, f"--save-dir={save}", "--disable-validation"]
     flags += ["--save-interval-updates=1", "--keep-interval-updates=1"]
     files = [tmp_path / name for name in ("in", "out", "err")]

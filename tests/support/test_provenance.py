@@ -1,14 +1,12 @@
-import subprocess
-
 import pytest
 
 from hyptrans.support.provenance import commit
+from tests.programs import run
 
 
 def git(folder, *words):
     identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-    command = ["git", "-C", folder, *identity, *words]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    return run("git", "-C", folder, *identity, *words).stdout.strip()
 
 
 @pytest.fixture

@@ -1,20 +1,14 @@
-import subprocess
-import sys
-import textwrap
-from pathlib import Path
-
 import pytest
 
 from hyptrans.support import steps
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import write_whole
 from hyptrans.support.steps import Step
+from tests.programs import ROOT, python
 
-ROOT = Path(__file__).parents[2]
 # Makes a step of other settings again and again: the k-th time, the process that makes it kills
 # itself before it opens, removes or renames its k-th file.
-DRIVER = textwrap.dedent(
-    """
+DRIVER = """
     import os, signal, sys
     from pathlib import Path
     from hyptrans.support import steps
@@ -51,20 +45,11 @@ DRIVER = textwrap.dedent(
             assert found is None or out.read_text() == setting, (number, setting)
         steps.run([step("new")], folder)
     print(number)
-    """
-)
+"""
 
 
 def test_a_killed_step_never_leaves_a_stale_output_marked_as_new(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", DRIVER, tmp_path],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 4
+    assert int(python(DRIVER, tmp_path, cwd=ROOT).stdout) > 4
 
 
 @pytest.fixture

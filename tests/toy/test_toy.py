@@ -1,6 +1,4 @@
 import os
-import subprocess
-import sys
 from collections import Counter, defaultdict
 
 import pytest
@@ -12,6 +10,7 @@ from hyptrans.toy.grammar import Node, Sampler
 from hyptrans.toy.languages import ending, english, tovari
 from hyptrans.toy.treebank import text
 from tests.data.conftest import tree
+from tests.programs import HYPTRANS, run
 
 SMALL = ["--train", "300", "--valid", "40", "--test", "50"]
 UPOS = {
@@ -178,9 +177,8 @@ def test_stems_end_in_a_vowel_and_mean_one_word():
 
 
 def test_equal_options_give_identical_bytes_in_any_process(tmp_path):
-    command = [sys.executable, "-m", "hyptrans", "prepare", "toy", "--out", tmp_path / "1", *SMALL]
-    environment = {**os.environ, "PYTHONHASHSEED": "1"}
-    subprocess.run(command, check=True, env=environment, capture_output=True)
+    hashed = {**os.environ, "PYTHONHASHSEED": "1"}
+    run(*HYPTRANS, "prepare", "toy", "--out", tmp_path / "1", *SMALL, env=hashed)
     assert write(tmp_path / "2", *SMALL) == write(tmp_path / "3", *SMALL, "--seed", "2") == 0
     one, two, other = (tree(tmp_path / name) for name in "123")
     assert one == two

@@ -1,19 +1,27 @@
-"""The losses of fairseq's trainer on given batches."""
-
 import torch
+from fairseq.data.language_pair_dataset import collate
+from fairseq.logging import metrics
+from fairseq.tasks import setup_task
+from fairseq.trainer import Trainer
+
+from tests.probing.helpers.model import configuration
+
+
+def flags_of(arch, rate, updates, warmup, **more):
+    """The flags of ``fairseq-train`` for the usual settings and ``more``."""
+    flags = {
+        **{"user-dir": "hyptrans", "arch": arch, "seed": 1, "optimizer": "riemannian_adam"},
+        **{"lr": rate, "adam-betas": (0.9, 0.98), "clip-norm": 0.5, "label-smoothing": 0.1},
+        **{"lr-scheduler": "polynomial_decay", "warmup-updates": warmup},
+        **{"max-update": updates, "total-num-update": updates},
+        **{name.replace("_", "-"): value for name, value in more.items()},
+    }
+    return ["--cpu", *(str(word) for name, value in flags.items() for word in (f"--{name}", value))]
 
 
 def losses_of_fairseq(data, initial, batches, flags):
     """Return the loss of each update of a training that cycles through the batches."""
-    from fairseq.data.language_pair_dataset import collate
-    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-    from fairseq.logging import metrics
-    from fairseq.options import get_training_parser, parse_args_and_arch
-    from fairseq.tasks import setup_task
-    from fairseq.trainer import Trainer
-
-    args = parse_args_and_arch(get_training_parser(), [str(data / "data-bin"), *flags])
-    cfg, found = convert_namespace_to_omegaconf(args), []
+    cfg, found = configuration(data, *flags), []
     task = setup_task(cfg.task)
     model = task.build_model(cfg.model)
     model.load_state_dict(initial)

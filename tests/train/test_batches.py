@@ -1,5 +1,3 @@
-"""Batches by tokens: each pair once an epoch, within the limit, with little padding."""
-
 import numpy as np
 
 from hyptrans.train.batches import TokenBatches

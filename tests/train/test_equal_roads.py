@@ -1,16 +1,17 @@
-"""The same first weights and batches have the same losses by ``hyptrans train`` and fairseq."""
-
 import json
 import math
 from pathlib import Path
 
 import pytest
 import torch
+from fairseq.tasks import setup_task
+from fairseq.utils import set_torch_seed
 
 from hyptrans.train.batches import TokenBatches
 from hyptrans.train.run import STATE, Run, newest
 from hyptrans.train.settings import Settings
-from tests.train.fairseq_losses import losses_of_fairseq
+from tests.probing.helpers.model import configuration
+from tests.train.fairseq_losses import flags_of, losses_of_fairseq
 
 SIZES = {"encoder_embed_dim": 16, "decoder_embed_dim": 16}
 SIZES |= {"encoder_ffn_embed_dim": 32, "decoder_ffn_embed_dim": 32, "dropout": 0.0}
@@ -48,17 +49,9 @@ def test_every_update_matches_fairseqs_loss(name, updates, data, tmp_path):
         batches += [
             [{key: one.tolist() for key, one in pairs[i].items()} for i in batch] for batch in order
         ]
-    flags = {
-        **{"user-dir": "hyptrans", "arch": f"{name}_tiny", "seed": 1, "cpu": None},
-        **{"optimizer": "riemannian_adam", "lr": rate, "adam-betas": "(0.9, 0.98)"},
-        **{"clip-norm": 0.5, "criterion": "tiled_label_smoothed_cross_entropy"},
-        **{"label-smoothing": 0.1, "lr-scheduler": "polynomial_decay", "warmup-updates": 4},
-        **dict.fromkeys(("max-update", "total-num-update"), updates),
-        **{"max-tokens": 400, "attention-dropout": 0},
-        **{key.replace("_", "-"): value for key, value in sizes.items()},
-    }
-    words = [w for key, value in flags.items() for w in (f"--{key}", value) if w is not None]
-    wanted = losses_of_fairseq(data, initial, batches, [str(word) for word in words])
+    more = {"criterion": "tiled_label_smoothed_cross_entropy", "attention_dropout": 0, **sizes}
+    flags = flags_of(f"{name}_tiny", rate, updates, 4, max_tokens=400, **more)
+    wanted = losses_of_fairseq(data, initial, batches, flags)
     run.train()
     log = json.loads((Path(newest(run.out)) / STATE).read_text())["log_history"]
     found = [line["loss"] for line in log if "loss" in line]
@@ -68,15 +61,9 @@ def test_every_update_matches_fairseqs_loss(name, updates, data, tmp_path):
 
 
 def test_a_seed_gives_the_initial_weights_of_fairseq_train(data, tmp_path):
-    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-    from fairseq.options import get_training_parser, parse_args_and_arch
-    from fairseq.tasks import setup_task
-    from fairseq.utils import set_torch_seed
-
     run = Run(Settings(seed=3), "hybonet_plus_tiny", SIZES, data, tmp_path / "out")
-    words = [str(data / "data-bin"), "--user-dir", "hyptrans", "--arch", "hybonet_plus_tiny"]
-    words += [f"--{key.replace('_', '-')}={value}" for key, value in SIZES.items()]
-    cfg = convert_namespace_to_omegaconf(parse_args_and_arch(get_training_parser(), words))
+    flags = [f"--{key.replace('_', '-')}={value}" for key, value in SIZES.items()]
+    cfg = configuration(data, "--user-dir=hyptrans", "--arch=hybonet_plus_tiny", *flags)
     task = setup_task(cfg.task)
     set_torch_seed(3)
     theirs = dict(task.build_model(cfg.model).named_parameters())

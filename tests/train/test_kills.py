@@ -1,14 +1,10 @@
-"""Kill -9 at random moments loses no more than the updates since the last save."""
-
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.programs import python
 from tests.train.test_train import words
 
 UPDATES, SAVE, KILLS = 60, 2, 10
@@ -63,10 +59,7 @@ def test_ten_kills_lose_only_the_updates_since_the_last_save(data, tmp_path):
         out.parent.mkdir()
         given = [*words(data, out), "--max-update", str(UPDATES), "--save-interval-updates"]
         given += [str(SAVE), "--validate-interval-updates", "15"]
-        command = [sys.executable, "-c", KILLER, str(out), str(kills), *given]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
-        assert done.returncode == 0, done.stderr[-2000:]
+        done = python(KILLER, out, kills, *given, timeout=600)
         ends.append(load_file(out / f"checkpoint-{UPDATES}" / "model.safetensors"))
     reached_and_saved = json.loads(done.stdout.splitlines()[-1])
     assert len(reached_and_saved) == KILLS + 1

@@ -25,14 +25,13 @@ from hyptrans.support import steps
 from hyptrans.train.run import Run, newest
 from hyptrans.train.settings import Settings
 from hyptrans.train.validations import Validations
+from tests.probing.helpers.model import exchange_words
+from tests.programs import MAIN, interpreter, python
 from tests.train.conftest import TINY
 
 SETTINGS = ["--max-update", "12", "--max-tokens", "1600", "--save-interval-updates", "4"]
 SETTINGS += ["--validate-interval-updates", "1", "--warmup-updates", "2", "--beam", "2"]
 WEIGHT = "decoder.embed_tokens.weight"
-WITHOUT_FAIRSEQ = (
-    "import sys; sys.modules['fairseq'] = None; from hyptrans.commands.cli import main; "
-)
 
 
 def words(data, out, *more):
@@ -52,18 +51,19 @@ def run(given, *, cwd=".", text=""):
     return SimpleNamespace(returncode=status, stdout=out.getvalue(), stderr=err.getvalue())
 
 
+def refused(given, **how):
+    """The last line of errors of a command that is refused."""
+    done = run(given, **how)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    return done.stderr.splitlines()[-1]
+
+
 def process(*commands, text=""):
     """Run commands in a process without fairseq, one after the other: what it prints."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", f"{WITHOUT_FAIRSEQ}sys.exit(any(map(main, {list(commands)!r})))"],
-        env=environment,
-        input=text,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done
+    code = "from hyptrans.commands.cli import main; "
+    code += f"sys.exit(any(map(main, {list(commands)!r})))"
+    return python(code, without=["fairseq"], input=text)
 
 
 @pytest.fixture(scope="module")
@@ -119,12 +119,10 @@ def test_run_yaml_reproduces_the_training_bit_for_bit(data, trained, tmp_path):
 
 
 def test_a_killed_training_resumes_bit_for_bit(data, trained, tmp_path):
-    out, code = tmp_path / "killed", WITHOUT_FAIRSEQ
-    code += f"sys.exit(main({words(data, tmp_path / 'killed')!r}))"
+    out = tmp_path / "killed"
+    command = [*interpreter(MAIN, ["fairseq"]), *words(data, out)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], env=environment, stderr=subprocess.DEVNULL
-    )
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
     while not (out / "checkpoint-4" / "trainer_state.json").is_file():
         assert process.poll() is None
         time.sleep(0.02)
@@ -207,8 +205,8 @@ def test_test_bleu_compares_with_the_raw_references(data, tmp_path, monkeypatch)
     assert run(given).returncode == 0
     assert compared[-1] == unknown
     raw.write_text("one line\n")
-    done = run(words(tmp_path / "data", tmp_path / "other", "--max-update", "1"))
-    assert "test.de has 1 lines for 12 test pairs: prepare the data again" in done.stderr
+    said = refused(words(tmp_path / "data", tmp_path / "other", "--max-update", "1"))
+    assert "test.de has 1 lines for 12 test pairs: prepare the data again" in said
 
 
 def test_references_are_lower_cased_like_the_targets_and_may_be_lost(tmp_path):
@@ -245,80 +243,59 @@ def test_a_training_whose_loss_is_not_finite_stops_and_says_when(data, tmp_path)
     ],
 )
 def test_resuming_with_other_settings_is_refused(data, trained, more, sentence):
-    done = run(words(data, trained[0], *more))
-    assert done.returncode == 2
-    assert sentence in done.stderr.splitlines()[-1]
+    assert sentence in refused(words(data, trained[0], *more))
 
 
 def test_resuming_with_another_data_folder_of_equal_size_is_refused(data, trained, tmp_path):
     other = shutil.copytree(data, tmp_path / "other")
-    lines = (other / "data-bin/dict.de.txt").read_text().splitlines()
-    lines[0], lines[1] = lines[1], lines[0]
-    (other / "data-bin/dict.de.txt").write_text("\n".join(lines) + "\n")
-    done = run(words(other, trained[0]))
-    assert done.returncode == 2
-    assert "run.yaml says dictionaries: " in done.stderr
+    exchange_words(other / "data-bin/dict.de.txt")
+    assert "run.yaml says dictionaries: " in refused(words(other, trained[0]))
 
 
 def test_a_concurrent_run_in_the_same_folder_is_refused(data, tmp_path):
     with steps.alone(tmp_path):
-        done = run(words(data, tmp_path))
-    assert done.returncode == 2
-    assert str(tmp_path) in done.stderr
+        assert f"another run is at work in {tmp_path}" in refused(words(data, tmp_path))
 
 
 def test_a_damaged_save_and_too_few_tokens_for_a_sentence_are_refused(data, trained, tmp_path):
     shutil.copytree(trained[0], tmp_path / "run")
     path = tmp_path / "run" / "checkpoint-12" / "optimizer.pt"
     path.write_bytes(path.read_bytes()[:1000])
-    done = run(words(data, tmp_path / "run", "--max-update", "13"))
-    assert done.stderr.splitlines()[-1] == (
-        f"error: {path} is damaged: move {path.parent} away, and the training starts anew"
-    )
-    done = run(words(data, tmp_path / "other", "--max-tokens", "2"))
-    assert "error: --max-tokens 2 is below the " in done.stderr
+    said = refused(words(data, tmp_path / "run", "--max-update", "13"))
+    wanted = f"{path} is damaged: move {path.parent} away, and the training starts anew"
+    assert said == f"error: {wanted}"
+    said = refused(words(data, tmp_path / "other", "--max-tokens", "2"))
+    assert said.startswith("error: --max-tokens 2 is below the ")
 
 
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (
-            ["train", "nowhere", "--out", "out", "--arch", "hybonet_tiny"],
-            "nowhere has no manifest.json",
-        ),
-        (["train", ".", "--out", "out", "--arch", "hybonet_tiny"], "has no manifest.json"),
-        (["train", ".", "--out", "out"], "no architecture was named"),
-        (["train", ".", "--out", "out", "--arch", "resnet"], "(--user-dir)\n"),
-        (["train", ".", "--out", "out", "--config", "none.yaml"], "none.yaml: No such file"),
+        (["nowhere", "--arch", "hybonet_tiny"], "nowhere has no manifest.json"),
+        ([".", "--arch", "hybonet_tiny"], "has no manifest.json"),
+        (["."], "no architecture was named"),
+        ([".", "--arch", "resnet"], "(--user-dir)"),
+        ([".", "--config", "none.yaml"], "none.yaml: No such file"),
     ],
 )
 def test_error_names_what_is_missing(given, sentence, tmp_path):
-    done = run(given, cwd=tmp_path)
-    assert done.returncode == 2
-    assert sentence in done.stderr
-    assert "Traceback" not in done.stderr
+    assert sentence in refused(["train", *given, "--out", "out"], cwd=tmp_path)
 
 
 def test_options_that_an_architecture_lacks_are_refused_by_its_name(data, tmp_path):
     out = tmp_path / "out"
-    done = run(["train", str(data), "--out", str(out), "--arch", "han_tiny", "--rotary-positions"])
-    assert done.returncode == 2
-    start, what = (
-        "error: --arch han_tiny cannot be used: ",
-        "rotary_positions needs softmax attention",
-    )
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert line.startswith(start), line
-    assert what in line
+    asked = ["--arch", "han_tiny", "--rotary-positions"]
+    said = refused(["train", str(data), "--out", str(out), *asked])
+    assert said.startswith("error: --arch han_tiny cannot be used: ")
+    assert "rotary_positions needs softmax attention" in said
     assert not out.exists()
 
 
 @pytest.mark.parametrize("module", ["transformers", "accelerate"])
 def test_error_names_a_missing_library_before_anything_is_written(module, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
-    done = run(["train", ".", "--arch", "hybonet_tiny", "--out", "out"], cwd=tmp_path)
-    assert done.returncode == 2
-    assert f"{module} is missing: pip install 'hyptrans[transformers]'" in done.stderr
+    said = refused(["train", ".", "--arch", "hybonet_tiny", "--out", "out"], cwd=tmp_path)
+    assert f"{module} is missing: pip install 'hyptrans[transformers]'" in said
     assert not list(tmp_path.iterdir())
 
 

@@ -12,6 +12,8 @@ import pytest
 import torch
 
 from hyptrans.geometry import lorentz
+from tests import forks
+from tests.programs import SCRIPTS
 from tests.startup.conftest import environment
 
 LOG_INTERVAL = 20
@@ -26,21 +28,15 @@ FACTOR = 5
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """Pairs of sentences and their reverse."""
-    folder, draw = tmp_path_factory.mktemp("soak"), random.Random(0)
-    lines = [draw.choices(range(60), k=draw.randint(2, 14)) for _ in range(3000)]
-    for side, step in (("en", 1), ("de", -1)):
-        text = "".join(" ".join(f"w{word}" for word in line[::step]) + "\n" for line in lines)
-        (folder / f"train.{side}").write_text(text)
-    program = Path(sys.executable).parent / "fairseq-preprocess"
-    options = ["-s=en", "-t=de", f"--destdir={folder / 'bin'}"]
-    options += [f"--{name}pref={folder / 'train'}" for name in ("train", "valid")]
-    subprocess.run([program, *options], env=environment(), check=True, capture_output=True)
-    return folder / "bin"
+    draw, words = random.Random(0), [f"w{number}" for number in range(60)]
+    lines = [draw.choices(words, k=draw.randint(2, 14)) for _ in range(3000)]
+    pairs = [(line, line[::-1]) for line in lines]
+    return forks.preprocess(tmp_path_factory.mktemp("soak"), {"train": pairs, "valid": pairs})
 
 
 def trained(data, out, storage, factor, updates, device):
     """Return what a training logs, with its resident memory in KiB."""
-    command = [Path(sys.executable).parent / "fairseq-train", data, "--user-dir=hyptrans"]
+    command = [SCRIPTS / "fairseq-train", data, "--user-dir=hyptrans"]
     command += ["--arch=hybonet_tiny", f"--embedding-storage={storage}", f"--save-dir={out}"]
     command += ["--optimizer=riemannian_adam", "--adam-betas=(0.9, 0.98)", "--clip-norm=0.5"]
     command += [f"--lr={factor}", "--lr-scheduler=noam", f"--warmup-updates={updates // 5}"]

@@ -1,12 +1,13 @@
-"""A model folder in the library transformers computes what it computes here."""
-
 import importlib
 
 import pytest
 import torch
+from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
+from transformers.trainer_pt_utils import LabelSmoother
 
 import hyptrans
 from hyptrans.support.errors import UserError
+from tests.models.conftest import left_padded, right_padded
 
 TARGETS = ["Gute Nacht.", "Tom hat es gestern Abend gesehen.", "Nein."]
 SOURCES = ["Good night.", "Tom saw it yesterday evening.", "No."]
@@ -19,19 +20,6 @@ def batch(tokenizer):
 
 def labels_of(tokenizer, numbers):
     return numbers.masked_fill(numbers.eq(tokenizer.pad_token_id), -100)
-
-
-def collated(ours, texts, targets):
-    """Batch sentences as fairseq does."""
-    from fairseq.data.language_pair_dataset import collate
-
-    samples = [
-        {"id": i, "source": torch.tensor(one), "target": torch.tensor(other)}
-        for i, (one, other) in enumerate(
-            zip(ours._source.rows(texts), ours._target.rows(targets), strict=True)
-        )
-    ]
-    return collate(samples, pad_idx=1, eos_idx=2, left_pad_source=True, left_pad_target=False)
 
 
 def test_logits_match_the_core_model(model, ours, tokenizer):
@@ -74,22 +62,14 @@ def test_cached_decoding_gives_the_logits_of_a_full_pass(model, tokenizer, piece
 # the library's smoothing adds up in float32, whatever the model is in
 @pytest.mark.parametrize(("smoothing", "close"), [(0.0, 1e-10), (EPSILON, 1e-7)])
 def test_loss_and_gradients_match_the_criterion(library, place, tokenizer, smoothing, close):
-    from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
-    from transformers.trainer_pt_utils import LabelSmoother
-
     core = hyptrans.load(place, dtype="float64")
-    sample = collated(core, SOURCES, TARGETS)
-    wanted_model = core.model.requires_grad_()
-    logits = wanted_model(
-        sample["net_input"]["src_tokens"], sample["net_input"]["prev_output_tokens"]
-    )
-    summed, _ = label_smoothed_nll_loss(
-        logits.log_softmax(-1).flatten(0, 1),
-        sample["target"].view(-1, 1),
-        smoothing,
-        ignore_index=1,
-    )
-    wanted = summed / sample["ntokens"]
+    wanted_model, rows = core.model.requires_grad_(), core._target.rows(TARGETS)
+    previous = right_padded([[2, *row[:-1]] for row in rows], 1)
+    logits = wanted_model(left_padded(core._source.rows(SOURCES), 1), previous)
+    target = right_padded(rows, 1).view(-1, 1)
+    log_p = logits.log_softmax(-1).flatten(0, 1)
+    summed, _ = label_smoothed_nll_loss(log_p, target, smoothing, ignore_index=1)
+    wanted = summed / target.ne(1).sum()
     wanted.backward()
 
     model = library.AutoModelForSeq2SeqLM.from_pretrained(place, dtype=torch.float64)
@@ -151,12 +131,18 @@ def test_generate_without_a_cache_gives_the_same_result(model, tokenizer, senten
     assert found[0] == found[1]
 
 
-def test_generate_follows_a_prefix(model, ours, tokenizer):
-    given = tokenizer([SOURCES[1]], return_tensors="pt")
-    begun = torch.tensor([[2, *ours._target.rows("Gestern")[0][:-1]]])
-    made = model.generate(**given, decoder_input_ids=begun)
+@pytest.mark.parametrize(
+    ("source", "prefix"), [(SOURCES[1], "Gestern"), (SOURCES[0], "Gute Nacht!")]
+)
+def test_generate_follows_a_prefix_and_may_end_right_after_it(
+    model, ours, tokenizer, source, prefix
+):
+    begun = [2, *ours._target.rows(prefix)[0][:-1]]
+    given = tokenizer([source], return_tensors="pt")
+    made = model.generate(**given, decoder_input_ids=torch.tensor([begun]))
     found = tokenizer.batch_decode(made, skip_special_tokens=True)[0]
-    assert found == ours.translate(SOURCES[1], prefix="Gestern")
+    assert found == ours.translate(source, prefix=prefix)
+    assert (found == prefix) == (made.tolist() == [[*begun, 2]])
 
 
 def test_impossible_arguments_are_refused(model, library, place, tokenizer):

@@ -1,5 +1,3 @@
-"""The library saves models as model folders."""
-
 import json
 import resource
 import shutil
@@ -9,6 +7,7 @@ import torch
 
 import hyptrans
 from hyptrans.support.errors import UserError
+from hyptrans.transformers import HyptransConfig, HyptransForConditionalGeneration
 
 
 def save(model, tokenizer, out):
@@ -37,8 +36,6 @@ def test_both_front_ends_load_a_saved_model(model, tokenizer, library, ours, tmp
 
 @pytest.mark.parametrize("name", ["hybonet_tiny", "hypformer_tiny", "euclidean_prenorm_tiny"])
 def test_a_new_model_keeps_its_shared_tables_when_saved(name, tokenizer, tmp_path):
-    from hyptrans.transformers import HyptransConfig, HyptransForConditionalGeneration
-
     config = HyptransConfig.of(tokenizer, name, share_decoder_input_output_embed=True)
     model = HyptransForConditionalGeneration(config)
     found = hyptrans.load(save(model, tokenizer, tmp_path)).model
@@ -48,23 +45,16 @@ def test_a_new_model_keeps_its_shared_tables_when_saved(name, tokenizer, tmp_pat
 
 
 def test_new_models_differ_unless_the_seed_is_the_same(tokenizer):
-    from hyptrans.transformers import HyptransConfig, HyptransForConditionalGeneration
-
-    config = HyptransConfig.of(tokenizer, "han_tiny")
-    first, second, third = (
-        torch.manual_seed(seed) and HyptransForConditionalGeneration(config)
-        if seed
-        else HyptransForConditionalGeneration(config)
-        for seed in (1, None, 1)
-    )
-    weights = [one.encoder.embed_tokens.weight for one in (first, second, third)]
-    assert not torch.equal(weights[0], weights[1])
-    assert torch.equal(weights[0], weights[2])
+    config, made = HyptransConfig.of(tokenizer, "han_tiny"), []
+    for _ in range(2):
+        torch.manual_seed(1)
+        made += [HyptransForConditionalGeneration(config) for _ in range(2)]
+    first, second, third, _ = (model.encoder.embed_tokens.weight for model in made)
+    assert not torch.equal(first, second)
+    assert torch.equal(first, third)
 
 
 def test_a_model_without_a_tokenizer_is_saved_without_a_card(library, tmp_path):
-    from hyptrans.transformers import HyptransConfig, HyptransForConditionalGeneration
-
     sizes = {"source_vocab_size": 12, "vocab_size": 12}
     config = HyptransConfig(architecture="han_tiny", options={}, **sizes)
     HyptransForConditionalGeneration(config).save_pretrained(tmp_path)
@@ -104,8 +94,6 @@ def test_a_full_disk_preserves_the_existing_subword_model(tokenizer, tmp_path):
     ],
 )
 def test_foreign_generation_configs_with_wrong_options_are_refused(text, message, place, tmp_path):
-    from hyptrans.transformers import HyptransForConditionalGeneration
-
     shutil.copytree(place, tmp_path / "model")
     path = tmp_path / "model" / "generation_config.json"
     path.write_text(text)

@@ -1,30 +1,19 @@
-"""States and weights of all layers, as the library hands them out."""
-
 import pytest
 import torch
+
+from hyptrans.transformers import HyptransConfig, HyptransForConditionalGeneration
+from tests.models.conftest import SMALL
 
 NAMES = [
     *("hybonet_tiny", "hypformer_tiny", "hybonet_plus_tiny", "han_tiny", "hvt_tiny"),
     *("sphere_tiny", "euclidean_tiny", "euclidean_prenorm_tiny", "transformer"),
 ]
-SMALL = {
-    f"{side}_{name}": size
-    for side in ("encoder", "decoder")
-    for name, size in (
-        ("embed_dim", 16),
-        ("ffn_embed_dim", 32),
-        ("layers", 2),
-        ("attention_heads", 2),
-    )
-}
 ASKED = {"output_hidden_states": True, "output_attentions": True}
 
 
 @pytest.fixture(params=NAMES)
 def fresh(request, library, tokenizer):
     """A model of fresh parameters, without dropout."""
-    from hyptrans.transformers import HyptransConfig, HyptransForConditionalGeneration
-
     torch.manual_seed(1)
     config = HyptransConfig.of(tokenizer, request.param, dropout=0.0, **SMALL)
     return HyptransForConditionalGeneration(config).eval()
@@ -72,10 +61,8 @@ def test_attention_weights_need_no_second_forward_pass(fresh, given):
 
 
 def test_precomputed_encoder_states_respect_padding(fresh, given):
-    source, labels = (
-        {name: given[name] for name in ("input_ids", "attention_mask")},
-        given["labels"],
-    )
+    labels = given["labels"]
+    source = {name: given[name] for name in ("input_ids", "attention_mask")}
     with torch.no_grad():
         states = fresh.get_encoder()(**source)
         assert torch.equal(

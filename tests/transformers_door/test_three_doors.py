@@ -6,7 +6,6 @@ Models are trained for a moment, so that sentences end and hypotheses are close 
 import pytest
 import torch
 from fairseq import options
-from fairseq.data import indexed_dataset
 from fairseq_cli import generate
 from torch.nn import functional as F
 
@@ -14,7 +13,8 @@ import hyptrans
 from hyptrans.seq2seq.sizes import SIZES
 from tests.inference.conftest import export
 from tests.models.conftest import left_padded, right_padded
-from tests.probing.helpers.model import make_checkpoint, prepared_folder, sentences
+from tests.probing.helpers.model import binarize, make_checkpoint, prepared_folder, sentences
+from tests.startup.conftest import sizes
 
 FAMILIES = ("hybonet", "hybonet_plus", "hypformer", "han", "hvt", "sphere")
 FAMILIES += ("euclidean_postnorm", "euclidean_prenorm")
@@ -31,14 +31,8 @@ def data(tmp_path_factory):
 
 def flags_of(size):
     """Those that give a model the size that its name says."""
-    words = []
-    for side in ("encoder", "decoder"):
-        for name, key in (
-            *(("embed-dim", "width"), ("ffn-embed-dim", "ffn")),
-            *(("layers", "layers"), ("attention-heads", "heads")),
-        ):
-            words += [f"--{side}-{name}", str(SIZES[size][key])]
-    return words
+    width, ffn, layers, heads = (SIZES[size][key] for key in ("width", "ffn", "layers", "heads"))
+    return sizes(embed_dim=width, ffn_embed_dim=ffn, layers=layers, attention_heads=heads)
 
 
 def train(model, rows, updates=80):
@@ -69,12 +63,7 @@ def by_load(folder, texts, beam, dtype="float32"):
 
 def by_fairseq(path, data, rows, beam, out):
     binary = data / "data-bin"
-    for language in ("en", "de"):
-        prefix = f"{binary / 'test.en-de'}.{language}"
-        builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", vocab_size=100)
-        for row in rows:
-            builder.add_item(torch.tensor(row))
-        builder.finalize(f"{prefix}.idx")
+    binarize(data, "test", {"en": rows, "de": rows})
     (binary / "train.en-de.en.idx").unlink(missing_ok=True)
     words = [str(binary), "--user-dir", "hyptrans", "--path", str(path), "--cpu", "--beam", beam]
     words += ["--max-len-a", "0", "--max-len-b", str(LONGEST), "--results-path", str(out)]
@@ -100,11 +89,10 @@ def by_transformers(library, folder, texts, beam, dtype="float32"):
     return found
 
 
-def slow(name):
-    return pytest.param(name, 1000, marks=pytest.mark.slow)
+CASES = [pytest.param(name, 1000, marks=pytest.mark.slow) for name in NAMES]
 
 
-@pytest.mark.parametrize(("name", "count"), [("hybonet_plus_tiny", 40), *map(slow, NAMES)])
+@pytest.mark.parametrize(("name", "count"), [("hybonet_plus_tiny", 40), *CASES])
 def test_fairseq_transformers_and_hyptrans_generate_the_same_tokens(
     name, count, data, library, tmp_path
 ):

@@ -1,5 +1,3 @@
-"""The tokenizer gives the numbers of the text pipeline."""
-
 import pickle
 
 import pytest

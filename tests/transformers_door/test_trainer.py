@@ -1,15 +1,66 @@
-"""Seq2SeqTrainer trains hyptrans models and resumes where it stopped."""
-
 import pytest
 import torch
+from transformers import (
+    DataCollatorForSeq2Seq,
+    Seq2SeqTrainer,
+    Seq2SeqTrainingArguments,
+    get_linear_schedule_with_warmup,
+    set_seed,
+)
 
+from hyptrans.optim import RiemannianAdam
 from hyptrans.support.errors import UserError
+from hyptrans.transformers import (
+    HyptransConfig,
+    HyptransForConditionalGeneration,
+    HyptransTokenizer,
+)
 from tests.probing.helpers.model import prepared_folder
 from tests.probing.helpers.model import sentences as drawn
-from tests.train.fairseq_losses import losses_of_fairseq
-from tests.transformers_door.training import fairseq_flags, make_trainer, rows_of
+from tests.train.fairseq_losses import flags_of, losses_of_fairseq
 
 pytest.importorskip("accelerate")
+SMOOTHING, RATE, BETAS, CLIP = 0.1, 5e-3, (0.9, 0.98), 0.5
+
+
+def rows_of(tokenizer, texts):
+    made = tokenizer(texts, text_target=texts)
+    pairs = zip(made["input_ids"], made["labels"], strict=True)
+    return [{"input_ids": source, "labels": target} for source, target in pairs]
+
+
+def make_trainer(
+    tokenizer, rows, out, arch, updates, *, points=False, warmup=100, optimizer=True, **chosen
+):
+    """A new model's trainer, with Riemannian Adam or the library's own optimizer.
+
+    Its rate ends at zero, and ``chosen`` are settings of the library.
+    """
+    set_seed(1)
+    options = {"embedding_storage": "manifold"} if points else {}
+    config = HyptransConfig.of(tokenizer, arch, dropout=0.0, **options)
+    model = HyptransForConditionalGeneration(config)
+    optimizers = None, None
+    if optimizer:
+        adam = RiemannianAdam(model.parameters(), lr=RATE, betas=BETAS)
+        optimizers = adam, get_linear_schedule_with_warmup(adam, warmup, updates)
+    symbols = len(tokenizer.dictionaries[1])
+    settings = {
+        "per_device_train_batch_size": 128,
+        "max_grad_norm": CLIP,
+        # the library spreads over all symbols what fairseq spreads over all others
+        "label_smoothing_factor": SMOOTHING * symbols / (symbols - 1),
+        **{"max_steps": updates, "seed": 1, "use_cpu": True, "report_to": "none"},
+        **chosen,
+    }
+    return Seq2SeqTrainer(
+        model,
+        Seq2SeqTrainingArguments(output_dir=str(out), **settings),
+        train_dataset=rows,
+        data_collator=DataCollatorForSeq2Seq(tokenizer, model),
+        processing_class=tokenizer,
+        optimizers=optimizers,
+    )
 
 
 @pytest.mark.parametrize("points", [False, pytest.param(True, marks=pytest.mark.slow)])
@@ -30,14 +81,12 @@ def test_a_resumed_training_ends_bitwise_identical(tokenizer, sentences, tmp_pat
 
 @pytest.mark.parametrize("points", [False, True])
 def test_every_update_matches_fairseqs_loss(points, library, tmp_path, monkeypatch):
-    from hyptrans.transformers import HyptransTokenizer
-
     data, texts = prepared_folder(tmp_path / "data"), drawn(48, seed=11)
     tokenizer = HyptransTokenizer.from_data(data, "en", "de")
     rows = rows_of(tokenizer, texts)
-    training, how = ("hybonet_plus_tiny", 12), {"points": points, "warmup": 4}
     chosen = {"per_device_train_batch_size": 16, "logging_steps": 1, "save_strategy": "no"}
-    trainer = make_trainer(tokenizer, rows, tmp_path / "out", *training, **how, **chosen)
+    chosen |= {"points": points, "warmup": 4}
+    trainer = make_trainer(tokenizer, rows, tmp_path / "out", "hybonet_plus_tiny", 12, **chosen)
     in_order = torch.utils.data.SequentialSampler(rows)
     monkeypatch.setattr(trainer, "_get_train_sampler", lambda *_: in_order)
     initial = {name: value.clone() for name, value in trainer.model.state_dict().items()}
@@ -45,39 +94,32 @@ def test_every_update_matches_fairseqs_loss(points, library, tmp_path, monkeypat
     found = [line["loss"] for line in trainer.state.log_history if "loss" in line]
 
     batches = [rows[start : start + 16] for start in range(0, 48, 16)]
-    wanted = losses_of_fairseq(data, initial, batches, fairseq_flags(*training, **how))
+    more = {"criterion": "label_smoothed_cross_entropy", "max_tokens": 2048, "dropout": 0}
+    more["embedding_storage"] = "manifold" if points else "space"
+    flags = flags_of("hybonet_plus_tiny", RATE, 12, 4, **more)
+    wanted = losses_of_fairseq(data, initial, batches, flags)
     assert found == pytest.approx(wanted, rel=1e-5)
     assert len(found) == 12
     assert found[-1] < 0.9 * found[0]
 
 
-def small_trainer(tokenizer, sentences, out, *, arch="hybonet_tiny", storage="space", **chosen):
-    """The library's own trainer with its own optimizer."""
-    from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments
-
-    from hyptrans.transformers import HyptransConfig, HyptransForConditionalGeneration
-
-    options = {"embedding_storage": storage} if arch.startswith("hybonet") else {}
-    model = HyptransForConditionalGeneration(HyptransConfig.of(tokenizer, arch, **options))
-    settings = {"max_steps": 3, "report_to": [], "use_cpu": True, "save_strategy": "no"}
-    return Seq2SeqTrainer(
-        model,
-        Seq2SeqTrainingArguments(str(out), learning_rate=1e-3, **settings, **chosen),
-        train_dataset=rows_of(tokenizer, sentences[:8]),
-        data_collator=DataCollatorForSeq2Seq(tokenizer, model),
-    )
-
-
 def test_optimizers_that_move_points_off_their_space_are_refused(tokenizer, sentences, tmp_path):
-    trainer = small_trainer(tokenizer, sentences, tmp_path, storage="manifold")
+    rows = rows_of(tokenizer, sentences[:8])
+    points, space = (
+        make_trainer(tokenizer, rows, tmp_path, "hybonet_tiny", 3, points=points, optimizer=False)
+        for points in (True, False)
+    )
     with pytest.raises(UserError, match=r"encoder\.embed_tokens\.weight .*RiemannianAdam"):
-        trainer.train()
-    small_trainer(tokenizer, sentences, tmp_path).train()
+        points.train()
+    space.train()
 
 
 def test_embedding_noise_on_points_is_refused(tokenizer, sentences, tmp_path):
-    trainer = small_trainer(tokenizer, sentences, tmp_path, neftune_noise_alpha=5.0)
+    rows, chosen = rows_of(tokenizer, sentences[:8]), {"neftune_noise_alpha": 5.0}
+    points, flat = (
+        make_trainer(tokenizer, rows, tmp_path, arch, 3, optimizer=False, **chosen)
+        for arch in ("hybonet_tiny", "euclidean_prenorm_tiny")
+    )
     with pytest.raises(UserError, match="neftune_noise_alpha moves points"):
-        trainer.train()
-    twin = {"arch": "euclidean_prenorm_tiny", "neftune_noise_alpha": 5.0}
-    small_trainer(tokenizer, sentences, tmp_path, **twin).train()
+        points.train()
+    flat.train()

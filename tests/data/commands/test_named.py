@@ -231,28 +231,27 @@ def test_missing_files_segments_and_bad_options_are_reported(tmp_path, run, iwsl
 
 
 @pytest.fixture
-def site(tmp_path):
-    """The address of a folder, served over HTTP."""
+def site(tmp_path, monkeypatch):
+    """A folder from which the archive of IWSLT14 is downloaded."""
     folder = tmp_path / "site"
     folder.mkdir()
     handler = partial(SimpleHTTPRequestHandler, directory=folder)
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield folder, f"http://127.0.0.1:{server.server_port}"
+    found = replace(IWSLT14, urls=[f"http://127.0.0.1:{server.server_port}/de-en.tgz"])
+    monkeypatch.setattr("hyptrans.data.commands.named.IWSLT14", found)
+    yield folder
     server.shutdown()
     server.server_close()
 
 
 @pytest.mark.skipif(not hasattr(tarfile, "data_filter"), reason="Python before 3.11.4")
-def test_archives_are_downloaded_into_a_new_folder(tmp_path, run, iwslt, site, monkeypatch):
-    served, address = site
-    found = replace(IWSLT14, urls=[f"{address}/de-en.tgz"])
-    monkeypatch.setattr("hyptrans.data.commands.named.IWSLT14", found)
+def test_archives_are_downloaded_into_a_new_folder(tmp_path, run, iwslt, site):
     raw, out = tmp_path / "new", tmp_path / "out"
     words = ("iwslt14", "--raw", raw, "--out", out, "--raw-text", *SMALL)
     wrong = error_of(run(*words))
     assert "de-en.tgz cannot be downloaded (HTTP Error 404: File not found): run again, or" in wrong
-    archive = served / "de-en.tgz"
+    archive = site / "de-en.tgz"
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(iwslt / "de-en", "de-en")
     whole = archive.read_bytes()
@@ -281,10 +280,7 @@ def test_archives_are_downloaded_into_a_new_folder(tmp_path, run, iwslt, site, m
         assert (out / path).read_bytes() == (tmp_path / "same" / path).read_bytes()
 
 
-def test_output_folder_is_checked_before_a_download(tmp_path, run, iwslt, site, monkeypatch):
-    _, address = site  # without archives
-    found = replace(IWSLT14, urls=[f"{address}/de-en.tgz"])
-    monkeypatch.setattr("hyptrans.data.commands.named.IWSLT14", found)
+def test_output_folder_is_checked_before_a_download(tmp_path, run, iwslt, site):
     out, raw = tmp_path / "out", tmp_path / "new"
     words = ("iwslt14", "--raw", raw, "--out", out, "--raw-text", *SMALL)
     (out / "raw").mkdir(parents=True)
@@ -297,11 +293,8 @@ def test_output_folder_is_checked_before_a_download(tmp_path, run, iwslt, site, 
 
 
 @pytest.mark.skipif(not hasattr(tarfile, "data_filter"), reason="Python before 3.11.4")
-def test_neither_a_second_download_nor_a_broken_link_is_written(tmp_path, run, site, monkeypatch):
-    served, address = site
-    (served / "de-en.tgz").touch()
-    found = replace(IWSLT14, urls=[f"{address}/de-en.tgz"])
-    monkeypatch.setattr("hyptrans.data.commands.named.IWSLT14", found)
+def test_neither_a_second_download_nor_a_broken_link_is_written(tmp_path, run, site):
+    (site / "de-en.tgz").touch()
     raw = tmp_path / "new"
     words = ("iwslt14", "--raw", raw, "--out", tmp_path / "out", "--raw-text", *SMALL)
     with whole_file(tmp_path / "new.partial/de-en.tgz"):

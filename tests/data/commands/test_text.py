@@ -7,8 +7,10 @@ from hyptrans.data import learn, manifest, subwords
 from tests.data.conftest import (
     encoded,
     error_of,
+    every_set,
     make_sentences,
     manifest_of,
+    pair,
     symbols_of,
     tree,
     write,
@@ -17,22 +19,19 @@ from tests.data.conftest import (
 RAW = ["--raw-text", "--vocab-size", 200]
 
 
-def test_sentencepiece_round_trips_raw_text_exactly(tmp_path, run):
+def test_sentencepiece_round_trips_raw_text_exactly(tmp_path, prepare):
     tricky = [
         "  two  spaces, and one at the end ",
         "zero\u200bwidth, soft\u00adhyphen, caf\u0065\u0301, \U0001f600 @@ &amp; <b>",
         "<s> <pad> </s> <unk> <unk",
     ]
     train = make_sentences(300, "en") + tricky * 3
-    words = []
-    for name, lines in (("train", train), ("valid", train[:9]), ("test", [*tricky, *train[:9]])):
-        words += [
-            f"--{name}",
-            *(write(tmp_path / f"{name}.{lang}", lines) for lang in ("en", "de")),
-        ]
+    sets = {"train": train, "valid": train[:9], "test": [*tricky, *train[:9]]}
+    words = [
+        w for name, lines in sets.items() for w in (f"--{name}", *pair(tmp_path / name, lines))
+    ]
     out = tmp_path / "out"
-    status, _, err = run("text", *words, *RAW, "--out", out, "--keep-intermediate")
-    assert status == 0, err
+    prepare(*words, *RAW, "--out", out, "--keep-intermediate")
     model = sentencepiece.SentencePieceProcessor(model_file=str(out / "sentencepiece.model"))
     vocabulary = set(symbols_of(out, "en"))
     lines = encoded(out, "test", "en")
@@ -43,28 +42,23 @@ def test_sentencepiece_round_trips_raw_text_exactly(tmp_path, run):
         assert set(pieces.split()) <= vocabulary - {"<s>", "<pad>", "</s>", "<unk>"}
 
 
-def test_pieces_unseen_on_one_side_are_spelled_out_in_its_test_set(tmp_path, run):
+def test_pieces_unseen_on_one_side_are_spelled_out_in_its_test_set(tmp_path, prepare):
     # a word of the German training text in the English test set
     english = make_sentences(300, "en")
     german = [f"{line} dagebliebens" for line in make_sentences(300, "de")]
-    sides = {"en": english, "de": german}
-    train = [write(tmp_path / f"train.{lang}", lines) for lang, lines in sides.items()]
-    words = ["dagebliebens"] * 2
-    test = [write(tmp_path / f"test.{lang}", words) for lang in sides]
-    out = tmp_path / "out"
-    sets = ["--train", *train, "--valid", *test, "--test", *test]
-    status, _, err = run("text", *sets, "--raw-text", "--vocab-size", 400, "--out", out)
-    assert status == 0, err
-    pieces = {lang: encoded(out, "test", lang)[0] for lang in sides}
+    train = pair(tmp_path / "train", english, german)
+    test = pair(tmp_path / "test", ["dagebliebens"] * 2)
+    sets, out = ["--train", *train, "--valid", *test, "--test", *test], tmp_path / "out"
+    prepare(*sets, "--raw-text", "--vocab-size", 400, "--out", out)
+    pieces = {lang: encoded(out, "test", lang)[0] for lang in ("en", "de")}
     assert "\u2581dagebliebens" in pieces["de"].split()
     assert "\u2581dagebliebens" not in pieces["en"].split()
     assert set(pieces["en"].split()) <= set(symbols_of(out, "en"))
 
 
-def test_bpe_round_trips_tokenized_text(tmp_path, run, corpus):
+def test_bpe_round_trips_tokenized_text(tmp_path, prepare, corpus):
     out = tmp_path / "out"
-    words = [*corpus(), "--vocab-size", 100, "--lowercase", "--keep-intermediate"]
-    assert run("text", *words, "--out", out)[0] == 0
+    prepare(*corpus(), "--vocab-size", 100, "--lowercase", "--keep-intermediate", "--out", out)
     for lang in ("en", "de"):
         tokens = (out / f"intermediate/text/test.{lang}").read_text()
         lines = encoded(out, "test", lang)
@@ -74,11 +68,10 @@ def test_bpe_round_trips_tokenized_text(tmp_path, run, corpus):
         assert (out / f"raw/test.{lang}").read_text() != tokens
 
 
-def test_dictionaries_have_every_character_and_a_round_size(tmp_path, run, corpus):
-    for number, options in enumerate(([], ["--joined-dictionary"])):
-        out = tmp_path / str(number)
-        assert run("text", *corpus(), *RAW, *options, "--out", out)[0] == 0
-    single, joined = tmp_path / "0/data-bin", tmp_path / "1/data-bin"
+def test_dictionaries_have_every_character_and_a_round_size(tmp_path, prepare, corpus):
+    prepare(*corpus(), *RAW, "--out", tmp_path / "single")
+    prepare(*corpus(), *RAW, "--joined-dictionary", "--out", tmp_path / "joined")
+    single, joined = tmp_path / "single/data-bin", tmp_path / "joined/data-bin"
     rows = [line.split(" ") for line in (single / "dict.en.txt").read_text().splitlines()]
     counts = [int(count) for _, count in rows]
     assert counts == sorted(counts, reverse=True)
@@ -93,22 +86,20 @@ def test_dictionaries_have_every_character_and_a_round_size(tmp_path, run, corpu
 @pytest.mark.parametrize(
     "options", [["--vocab-size", 150], pytest.param(RAW, marks=pytest.mark.slow)]
 )
-def test_output_does_not_depend_on_the_workers(tmp_path, run, corpus, options):
+def test_output_does_not_depend_on_the_workers(tmp_path, prepare, corpus, options):
     words = [*corpus(train=4100), *options]
     for workers in (1, 2):
-        where = ["--workers", workers, "--out", tmp_path / f"out{workers}"]
-        assert run("text", *words, *where)[0] == 0
+        prepare(*words, "--workers", workers, "--out", tmp_path / f"out{workers}")
     assert tree(tmp_path / "out1") == tree(tmp_path / "out2")
 
 
-def test_manifest_and_summary_report_dropped_pairs(tmp_path, run, corpus):
+def test_manifest_and_summary_report_dropped_pairs(tmp_path, prepare, corpus):
     words = corpus()
     for lang, line in (("en", "one"), ("de", "")):
         path = tmp_path / f"input/train.{lang}"
         path.write_text(path.read_text() + line + "\n")
     out = tmp_path / "out"
-    status, shown, _ = run("text", *words, *RAW, "--out", out)
-    assert status == 0
+    shown = prepare(*words, *RAW, "--out", out)
     record = manifest_of(out)
     steps = record["steps"]
     assert steps["read train"]["pairs"] == 201
@@ -164,9 +155,9 @@ def test_swapped_files_are_detected(tmp_path, run, corpus, name):
     # fairseq parts the languages of a data folder by a hyphen
     [([], "en"), (["--target-lang", "de"], "en"), (["--source-lang", "zh-Hans"], "zh_Hans")],
 )
-def test_languages_default_to_file_endings(tmp_path, run, corpus, options, source):
+def test_languages_default_to_file_endings(tmp_path, prepare, corpus, options, source):
     out = tmp_path / "out"
-    assert run("text", *corpus(), *RAW, *options, "--out", out)[0] == 0
+    prepare(*corpus(), *RAW, *options, "--out", out)
     assert manifest_of(out)["languages"] == [source, "de"]
     assert (out / f"data-bin/train.{source}-de.{source}.bin").is_file()
 
@@ -175,17 +166,17 @@ def test_languages_default_to_file_endings(tmp_path, run, corpus, options, sourc
     "names",
     ["s.txt t.txt", "s.en t.txt", "s.text.gz t.de", "s.tok t.tok", "s.src t.tgt", "s.TXT t.csv"],
 )
-def test_an_ending_that_is_not_a_language_requires_the_flags(tmp_path, run, names):
+def test_an_ending_that_is_not_a_language_requires_the_flags(tmp_path, run, prepare, names):
     files = [write(tmp_path / name, make_sentences(60, name)) for name in names.split()]
-    words = ["--train", *files, "--valid", *files, *RAW, "--out", tmp_path / "out"]
+    words = [*every_set(files, ("train", "valid")), *RAW, "--out", tmp_path / "out"]
     message = error_of(run("text", *words))
     assert "--source-lang and --target-lang are required" in message
     assert f"{files[0]} and {files[1]} do not both end in a language" in message
-    assert run("text", *words, "--source-lang", "en", "--target-lang", "de")[0] == 0
+    prepare(*words, "--source-lang", "en", "--target-lang", "de")
 
 
 def test_ctrl_c_during_sentencepiece_training_is_reported_as_such(
-    tmp_path, run, corpus, monkeypatch
+    tmp_path, run, prepare, corpus, monkeypatch
 ):
     words = [*corpus(), *RAW, "--out", tmp_path / "out"]
     working, opened = learn.read_lines, []
@@ -203,58 +194,38 @@ def test_ctrl_c_during_sentencepiece_training_is_reported_as_such(
     assert err.endswith("\nstopped; the same command continues where it stopped\n")
     assert "error:" not in err
     monkeypatch.setattr(learn, "read_lines", working)
-    assert run("text", *words)[0] == 0
+    prepare(*words)
 
 
-def test_vocabulary_shrinks_to_what_the_text_supports(tmp_path, run, corpus):
+def test_vocabulary_shrinks_to_what_the_text_supports(tmp_path, run, prepare, corpus):
     words = [*corpus(), "--raw-text", "--out", tmp_path / "out"]
-    status, printed, _ = run("text", *words)
-    assert status == 0
-    pieces = re.search(
-        "subwords: ([0-9,]+) pieces of sentencepiece, as this text supports no 8,000", printed
-    )
+    said = "subwords: ([0-9,]+) pieces of sentencepiece, as this text supports no 8,000"
+    pieces = re.search(said, prepare(*words))
     model = sentencepiece.SentencePieceProcessor(str(tmp_path / "out/sentencepiece.model"))
     assert f"{len(model):,}" == pieces[1]
     message = error_of(run("text", *words, "--overwrite", "--vocab-size", 3))
     assert "sentencepiece cannot learn --vocab-size 3: Vocabulary size is smaller than" in message
 
 
-def test_rare_characters_beyond_the_vocabulary_are_symbols_not_pieces(tmp_path, run):
+def test_rare_characters_beyond_the_vocabulary_are_symbols_not_pieces(tmp_path, prepare):
     rare = "".join(chr(0x4E00 + i) for i in range(120))
     lines = ["ab " * 400, *("cd " * 400 for _ in range(300)), rare]
-    files = [write(tmp_path / f"text.{lang}", lines) for lang in ("zh", "ja")]
-    tests = [write(tmp_path / f"test.{lang}", ["ab", rare]) for lang in ("zh", "ja")]
-    words = [word for name in ("train", "valid") for word in (f"--{name}", *files)]
-    out = tmp_path / "out"
-    words += [
-        "--test",
-        *tests,
-        "--raw-text",
-        "--max-length",
-        900,
-        "--vocab-size",
-        100,
-        "--out",
-        out,
-    ]
-    result = run("text", *words)
-    assert result[0] == 0, result[2]
-    assert "the most frequent characters, 99.95 % of the text, are in pieces" in result[1]
-    assert result[1].count(" tokens, 0 % unknown\n") == 6
+    out, sets = tmp_path / "out", every_set(pair(tmp_path / "text", lines), ("train", "valid"))
+    sets += ["--test", *pair(tmp_path / "test", ["ab", rare])]
+    shown = prepare(*sets, "--raw-text", "--max-length", 900, "--vocab-size", 100, "--out", out)
+    assert "the most frequent characters, 99.95 % of the text, are in pieces" in shown
+    assert shown.count(" tokens, 0 % unknown\n") == 6
     model = sentencepiece.SentencePieceProcessor(str(out / "sentencepiece.model"))
-    symbols, found = set(symbols_of(out, "zh")), encoded(out, "test", "zh")
+    symbols, found = set(symbols_of(out, "en")), encoded(out, "test", "en")
     assert [subwords.decode("sentencepiece", line) for line in found] == ["ab", rare]
     assert {*found[1].split()} <= symbols
     assert {model.piece_to_id(character) for character in rare} == {model.unk_id()}
 
 
-def test_space_separated_words_keep_the_text_and_every_pair(tmp_path, run):
+def test_space_separated_words_keep_the_text_and_every_pair(tmp_path, prepare):
     train = ["Emma 's  cat , don't \u2581 &amp; caf\u00e9", "a " * 300 + "b", *["x y"] * 7]
-    pair = [write(tmp_path / f"text.{lang}", train) for lang in ("en", "de")]
-    sets = [word for name in ("train", "valid", "test") for word in (f"--{name}", *pair)]
     out = tmp_path / "out"
-    status, _, err = run("text", *sets, "--bpe", "none", "--out", out)
-    assert status == 0, err
+    prepare(*every_set(pair(tmp_path / "text", train)), "--bpe", "none", "--out", out)
     for name in ("train", "valid", "test"):
         lines = encoded(out, name, "en")
         assert lines == [" ".join(line.split()) for line in train]
@@ -266,29 +237,26 @@ def test_space_separated_words_keep_the_text_and_every_pair(tmp_path, run):
     assert (found.kind, found.model, found.raw_text) == ("none", None, False)
 
 
-def test_words_that_collide_with_fairseqs_symbols_are_reported_as_unknown(tmp_path, run, corpus):
-    odd = [write(tmp_path / f"odd.{lang}", ["a <pad> b", "c d"]) for lang in ("en", "de")]
-    out = tmp_path / "out"
-    status, shown, _ = run("text", *corpus(), "--test", *odd, "--bpe", "none", "--out", out)
-    assert status == 0
+def test_words_that_collide_with_fairseqs_symbols_are_reported_as_unknown(
+    tmp_path, prepare, corpus
+):
+    odd, out = pair(tmp_path / "odd", ["a <pad> b", "c d"]), tmp_path / "out"
+    shown = prepare(*corpus(), "--test", *odd, "--bpe", "none", "--out", out)
     # none of them is padding or an end of sentence
     assert encoded(out, "test1", "en") == ["<unk> <unk> <unk>", "<unk> <unk>"]
     assert "test1.en: 2 lines, 7 tokens, 71.4 % unknown" in shown
 
 
-def test_a_given_length_limit_drops_training_pairs(tmp_path, run, corpus):
-    longer = [write(tmp_path / f"longer.{lang}", ["a " * 20]) for lang in ("en", "de")]
+def test_a_given_length_limit_drops_training_pairs(tmp_path, run, prepare, corpus):
+    longer = pair(tmp_path / "longer", ["a " * 20])
     words = [*corpus(), "--train", *longer, "--bpe", "none", "--out", tmp_path / "out"]
-    _, printed, _ = run("text", *words, "--max-length", 19)
-    assert "clean train: dropped 1 (longer than 19)\n" in printed
+    assert "clean train: dropped 1 (longer than 19)\n" in prepare(*words, "--max-length", 19)
     message = error_of(run("text", *words, "--max-length", 1, "--overwrite"))
     assert "no pair is left for train" in message
 
 
 def test_a_refused_text_leaves_no_folder_and_no_other_message(tmp_path, run):
-    files = [write(tmp_path / f"none.{lang}", []) for lang in ("en", "de")]
-    words = [word for name in ("train", "valid", "test") for word in (f"--{name}", *files)]
-    result = run("text", *words, "--out", tmp_path / "out")
+    result = run("text", *every_set(pair(tmp_path / "none", [])), "--out", tmp_path / "out")
     assert error_of(result).endswith("none.en is empty")
     assert "warning" not in result[2]
     assert not (tmp_path / "out").exists()

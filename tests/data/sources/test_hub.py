@@ -31,11 +31,9 @@ def make(folder, kind, names=("train", "validation", "test")):
     folder.mkdir()
     if kind == "disk":
         sets.save_to_disk(folder)
-    for name, split in sets.items():
-        if kind == "json":
-            split.to_json(folder / f"{name}.json")
-        if kind == "parquet":
-            split.to_parquet(folder / f"{name}.parquet")
+    else:
+        for name, split in sets.items():
+            getattr(split, f"to_{kind}")(folder / f"{name}.{kind}")
     return folder
 
 

@@ -6,7 +6,7 @@ import random
 from probing.commands.cli import PROGRAM, main
 from probing.commands.sources import subjects_of
 from tests.probing.helpers.model import WORDS
-from tests.probing.helpers.trees import random_heads
+from tests.probing.helpers.trees import random_heads, rows
 
 FAST = ["--steps", "6", "--evaluate-every", "3", "--rank", "8", "--batch-size", "8"]
 MODELS = {"hybonet": "hybonet_tiny", "twin": "euclidean_tiny"}
@@ -18,11 +18,8 @@ def write_trees(path, count, seed, extra=""):
     for i in range(count):
         words = [*rng.choices(WORDS, k=rng.randint(4, 9)), "."]
         heads = random_heads(len(words), seed=seed * 1000 + i)
-        lines = [
-            f"{j}\t{word}\t_\t{'PUNCT' if word == '.' else 'NOUN'}\t_\t_\t{head + 1}\t_\t_\t_"
-            for j, (word, head) in enumerate(zip(words, heads, strict=True), 1)
-        ]
-        blocks.append("\n".join([f"# sent_id = s{seed}-{i}", *lines]) + "\n\n")
+        tree = rows(*(head + 1 for head in heads), words=words, tag="NOUN")
+        blocks.append(f"# sent_id = s{seed}-{i}\n{tree}")
     path.write_text("".join(blocks) + extra, encoding="utf-8")
     return path
 

@@ -1,5 +1,3 @@
-"""``hyptrans probe annotate``: trees of text by stanza."""
-
 import gzip
 
 import pytest

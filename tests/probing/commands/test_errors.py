@@ -1,8 +1,7 @@
-"""``hyptrans probe``: what goes wrong."""
-
 import pytest
 
 from tests.probing.commands.runs import error_of, run_words
+from tests.probing.helpers.trees import rows
 
 
 def test_an_encoder_must_be_named(made, tmp_path, capsys):
@@ -13,21 +12,16 @@ def test_an_encoder_must_be_named(made, tmp_path, capsys):
     assert "into the folder that holds" in error
 
 
-def trees(*heads, tag="X"):
-    rows = [f"{i}\tw\t_\t{tag}\t_\t_\t{head}\t_\t_\t_\n" for i, head in enumerate(heads, 1)]
-    return "".join([*rows, "\n"])
-
-
 CHOOSE = " cannot choose layers: it needs a sentence of 5 to 50 words, and an edge between words"
 
 
 @pytest.mark.parametrize(
     ("part", "text", "reason"),
     [
-        ("train", trees(0), " has only sentences of one word"),
-        ("dev", trees(0, 1, 1, 1) + trees(0, *[1] * 50), CHOOSE),
-        ("dev", trees(0, 1, 1, 1, 1, tag="PUNCT"), CHOOSE),
-        ("test", trees(2, 1), ", line 1: the tree has no root"),
+        ("train", rows(0), " has only sentences of one word"),
+        ("dev", rows(0, 1, 1, 1) + rows(0, *[1] * 50), CHOOSE),
+        ("dev", rows(0, 1, 1, 1, 1, tag="PUNCT"), CHOOSE),
+        ("test", rows(2, 1), ", line 1: the tree has no root"),
     ],
 )
 def test_unusable_trees_are_refused_before_any_work(made, tmp_path, capsys, part, text, reason):
@@ -41,7 +35,7 @@ def test_unusable_trees_are_refused_before_any_work(made, tmp_path, capsys, part
 
 def test_development_sentences_without_states_choose_no_layer(made, tmp_path, capsys):
     # the only sentence of 5 to 50 words has a word that no encoder can take
-    text = trees(0, 1) + trees(0, 1, 1, 1, 1).replace("\tw\t", "\t\x07\t", 1)
+    text = rows(0, 1) + rows(0, 1, 1, 1, 1).replace("\tw\t", "\t\x07\t", 1)
     (tmp_path / "dev.conllu").write_text(text)
     words = run_words(made, tmp_path / "out", "--dev", str(tmp_path / "dev.conllu"))
     assert error_of(capsys, words).startswith(f"error: {tmp_path / 'dev.conllu'}{CHOOSE}")

@@ -3,12 +3,10 @@
 import json
 import math
 import shutil
-import subprocess
-import sys
+from functools import partial
 
 import pytest
 import torch
-from fairseq.data import indexed_dataset
 
 from hyptrans.geometry.space import Space
 from hyptrans.inference.load import SHIPPED, read
@@ -19,7 +17,14 @@ from probing.geometry.measures import Estimate
 from probing.geometry.states import both_sides
 from probing.states.model import build_model
 from tests.probing.commands.runs import error_of
-from tests.probing.helpers.model import make_checkpoint, prepared_folder, sentences
+from tests.probing.helpers.model import (
+    binarize,
+    exchange_words,
+    make_checkpoint,
+    prepared_folder,
+    sentences,
+)
+from tests.programs import MAIN, python
 
 ARCHS = {
     "hybonet": ["hybonet_tiny"],
@@ -36,12 +41,10 @@ def made(tmp_path_factory):
     data = prepared_folder(place / "data")
     for name, flags in ARCHS.items():
         model = make_checkpoint(place / f"{name}.pt", data, *flags)
-    for language, side, seed in (("en", model.encoder, 1), ("de", model.decoder, 2)):
-        prefix = data / "data-bin" / f"valid.en-de.{language}"
-        builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", len(side.dictionary))
-        for line in sentences(20, seed):
-            builder.add_item(side.dictionary.encode_line(" ".join(line), add_if_not_exist=False))
-        builder.finalize(f"{prefix}.idx")
+    encode = partial(model.encoder.dictionary.encode_line, add_if_not_exist=False)
+    sides = {"en": sentences(20, 1), "de": sentences(20, 2)}
+    rows = {lang: [encode(" ".join(line)) for line in lines] for lang, lines in sides.items()}
+    binarize(data, "valid", rows)
     return place
 
 
@@ -154,15 +157,10 @@ def test_a_model_folder_needs_data_with_its_own_dictionaries(made, tmp_path, cap
     words = ["geometry", "--checkpoint", str(tmp_path / "model"), "--data"]
     assert main([*words, str(made / "data"), "--sentences", "1"]) == 0
     # without fairseq, which only checkpoints need
-    code = "import sys; sys.modules['fairseq'] = None; from hyptrans.commands.cli import main; "
-    command = ["probe", *words, str(made / "data"), "--sentences", "1"]
-    done = subprocess.run([sys.executable, "-c", f"{code}sys.exit(main({command!r}))"])
-    assert done.returncode == 0
-    # as many symbols, two of which change places
+    command = ["probe", *words, made / "data", "--sentences", 1]
+    python(MAIN, *command, without=["fairseq"])
     shutil.copytree(made / "data", tmp_path / "data")
-    file = tmp_path / "data" / "data-bin" / "dict.de.txt"
-    first, second, *others = file.read_text(encoding="utf-8").splitlines(keepends=True)
-    file.write_text("".join([second, first, *others]), encoding="utf-8")
+    exchange_words(tmp_path / "data" / "data-bin" / "dict.de.txt")
     found = error_of(capsys, [*words, tmp_path / "data"])
     assert f"--data {tmp_path / 'data'}: its dictionary of de is not that of " in found
     found = error_of(capsys, [*words[:2], "tatoeba-en-de", "--data", made / "data"])

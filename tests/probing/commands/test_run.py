@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
 import sys
 from dataclasses import replace
 from itertools import pairwise
@@ -28,6 +27,7 @@ from probing.text.trees import minimum_spanning_edges, read_conllu
 from tests.probing.commands.runs import results_of, run_words, subjects, write_trees
 from tests.probing.helpers import huggingface
 from tests.probing.helpers.model import make_checkpoint
+from tests.programs import MAIN, python
 
 
 @pytest.fixture
@@ -171,26 +171,11 @@ def test_a_folder_called_model_is_named_after_the_one_above(tmp_path, monkeypatc
     assert [subjects("--hf", name)[0].name for name in ("model", "../mine")] == ["mine", "mine"]
 
 
-WITHOUT_FAIRSEQ = """
-import sys
-
-class Blocked:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("fairseq", "hydra", "omegaconf"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, Blocked())
-from probing.commands.cli import main
-from probing.commands.pipeline import score
-sys.exit(main(sys.argv[1:]))
-"""
-
-
 def test_a_hugging_face_encoder_runs_without_fairseq_and_beside_a_checkpoint(made, tmp_path):
     huggingface.save(tmp_path / "small")
     words = ["--hf", str(tmp_path / "small"), "--no-random"]
     command = run_words(made, tmp_path / "out", *words, models=[])
-    subprocess.run([sys.executable, "-c", WITHOUT_FAIRSEQ, *command], check=True)
+    python(MAIN, "probe", *command, without=["fairseq", "hydra", "omegaconf"])
     assert main(run_words(made, tmp_path / "out", *words, models=["hybonet"])) == 0
     models = results_of(tmp_path / "out")["models"][2:]
     assert [model["name"] for model in models] == ["hybonet", "small"]
@@ -260,7 +245,7 @@ LAYERS = 2, 1
 """Layers of distances and of depths."""
 
 
-def test_pictures_show_the_layers_that_the_table_names(made, done, tmp_path, monkeypatch):
+def test_pictures_show_the_layers_that_the_table_names(made, done, copy, monkeypatch):
     pages, combine, render = [], run.over_seeds, run.render
 
     def at_layers(several):
@@ -269,8 +254,7 @@ def test_pictures_show_the_layers_that_the_table_names(made, done, tmp_path, mon
 
     monkeypatch.setattr(run, "over_seeds", at_layers)
     monkeypatch.setattr(run, "render", lambda page: pages.append(page) or render(page))
-    shutil.copytree(done, tmp_path / "out")
-    assert main(run_words(made, tmp_path / "out", models=["hybonet"])) == 0
+    assert main(run_words(made, copy, models=["hybonet"])) == 0
     states = States(done / "hybonet" / "test.states.npy")
     probes = load_probes(done / "hybonet" / "lorentz-rank8-seed1.probes.pt")
     trees = read_conllu(made / "test.conllu")

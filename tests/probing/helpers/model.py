@@ -5,6 +5,7 @@ import random
 from copy import deepcopy
 from functools import cache
 
+import numpy as np
 import torch
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -12,7 +13,7 @@ from fairseq.tasks import setup_task
 from omegaconf import OmegaConf
 
 import hyptrans.fairseq  # noqa: F401
-from hyptrans.data import dictionary, learn, subwords
+from hyptrans.data import dictionary, indexed, learn, subwords
 from probing.text.trees import read_conllu
 from tests.real_data import real_data
 
@@ -45,6 +46,32 @@ def write_lines(path, lines):
     return path
 
 
+def write_pairs(folder):
+    """Write sentences and the same in capitals; returns the options that name the files."""
+    words = []
+    for seed, (name, count) in enumerate({"train": 240, "valid": 12, "test": 12}.items()):
+        lines = sentences(count, seed)
+        source = write_lines(folder / f"{name}.en", lines)
+        target = write_lines(folder / f"{name}.de", [line.upper() for line in lines])
+        words += [f"--{name}", source, target]
+    return words
+
+
+def exchange_words(dictionary):
+    """Let the first two words of a dictionary's file change places."""
+    first, second, *others = dictionary.read_text(encoding="utf-8").splitlines(keepends=True)
+    dictionary.write_text("".join([second, first, *others]), encoding="utf-8")
+
+
+def without_dropout(model):
+    """The model as it is trained, but for dropout: fairseq has other layers in evaluation."""
+    for module in model.train().modules():
+        for name in ("p", "dropout", "dropout_p"):
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, 0.0)
+    return model
+
+
 def prepared_folder(folder, lines=None, *, kind="sentencepiece", size=45, steps=(), raw=True):
     """A folder as ``hyptrans prepare`` leaves it, with dictionaries but without binarized text."""
     data_bin = folder / "data-bin"
@@ -73,6 +100,13 @@ def prepared_folder(folder, lines=None, *, kind="sentencepiece", size=45, steps=
     return folder
 
 
+def binarize(data, name, rows):
+    """Add a set to a data folder: for each language, rows of numbers of tokens."""
+    for language, own in rows.items():
+        numbers = (np.array(row, "<u2").tobytes() for row in own)
+        indexed.write(numbers, "<u2", data / "data-bin" / f"{name}.en-de.{language}")
+
+
 def make_checkpoint(path, folder, arch, *flags, seed=7, user_dir="hyptrans"):
     """A checkpoint of fresh, unusual parameters, and the model it was made of."""
     cfg = deepcopy(_configuration(folder, arch, flags, user_dir))
@@ -82,29 +116,27 @@ def make_checkpoint(path, folder, arch, *flags, seed=7, user_dir="hyptrans"):
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(1.1)
-    save(path, cfg, model)
+    state = {
+        "args": None,
+        "cfg": OmegaConf.to_container(cfg),
+        "model": model.state_dict(),
+        "optimizer_history": [
+            {"optimizer_name": "Adam", "lr_scheduler_state": {}, "num_updates": 3}
+        ],
+        "extra_state": {"train_iterator": {"epoch": 1}},
+    }
+    torch.save(state, path)
     return model
 
 
 @cache  # fairseq takes longer over a configuration than over the small model
 def _configuration(folder, arch, flags, user_dir):
-    parser = options.get_training_parser()
-    words = [str(folder / "data-bin"), "--arch", arch, "--task", "translation", *SMALL, *flags]
-    args = options.parse_args_and_arch(parser, words)
-    args.user_dir = user_dir
-    return convert_namespace_to_omegaconf(args)
+    cfg = configuration(folder, "--arch", arch, "--task", "translation", *SMALL, *flags)
+    cfg.common.user_dir = user_dir
+    return cfg
 
 
-def save(path, cfg, model):
-    torch.save(
-        {
-            "args": None,
-            "cfg": OmegaConf.to_container(cfg) if OmegaConf.is_config(cfg) else cfg,
-            "model": model.state_dict(),
-            "optimizer_history": [
-                {"optimizer_name": "Adam", "lr_scheduler_state": {}, "num_updates": 3}
-            ],
-            "extra_state": {"train_iterator": {"epoch": 1}},
-        },
-        path,
-    )
+def configuration(folder, *flags):
+    """What fairseq makes of the flags of a training."""
+    parser, words = options.get_training_parser(), [str(folder / "data-bin"), *flags]
+    return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, words))

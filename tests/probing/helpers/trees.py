@@ -1,5 +1,3 @@
-"""Trees for the tests, without a file."""
-
 import random
 
 from probing.text.trees import Sentence, Token
@@ -26,16 +24,20 @@ def tokenized(words, tokens):
     return Sentence("s", tuple(words), heads, tags, tags, made)
 
 
+def rows(*heads, words=None, tag="X"):
+    """A sentence in CoNLL-U with such entries in its column of heads; its full stops are tagged."""
+    lines = []
+    for i, (word, head) in enumerate(zip(words or ["w"] * len(heads), heads, strict=True), 1):
+        lines.append(
+            f"{i}\t{word}\t_\t{'PUNCT' if word == '.' else tag}\t_\t_\t{head}\tdep\t_\t_\n"
+        )
+    return "".join([*lines, "\n"])
+
+
 def conllu(lines):
     """Words between spaces, all under the first, in CoNLL-U."""
-    blocks = []
-    for number, line in enumerate(lines, 1):
-        rows = [
-            f"{i}\t{word}\t_\tX\t_\t_\t{0 if i == 1 else 1}\tdep\t_\t_"
-            for i, word in enumerate(line.split(), 1)
-        ]
-        blocks.append("\n".join([f"# sent_id = s{number}", *rows]) + "\n\n")
-    return "".join(blocks)
+    made = [rows(0, *[1] * line.count(" "), words=line.split()) for line in lines]
+    return "".join(f"# sent_id = s{number}\n{one}" for number, one in enumerate(made, 1))
 
 
 def random_heads(n, seed):

@@ -1,5 +1,4 @@
-"""A headless Chromium shows the page without errors, and its controls work."""
-
+import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -44,33 +43,34 @@ def written(report, tmp_path_factory):
     return path
 
 
-@pytest.fixture
-def heard():
-    """What the browser's console says, and the addresses that the page asks for."""
-    return []
-
-
-@pytest.fixture
-def show(browser, written, heard):
-    """Opens the report in a window of its own and gives the page."""
-    contexts = []
+@contextlib.contextmanager
+def windows(browser, address):
+    """Show a page in windows of their own; with what consoles say and which addresses are asked."""
+    contexts, said, asked = [], [], []
 
     def show(width=1280, *, medium="screen", **options):
         size = {"width": width, "height": 900}
-        context = browser.new_context(viewport=size, is_mobile=width < 600, **options)
-        contexts.append(context)
-        context.set_default_timeout(PATIENCE)
-        page = context.new_page()
+        contexts.append(browser.new_context(viewport=size, **options))
+        contexts[-1].set_default_timeout(PATIENCE)
+        page = contexts[-1].new_page()
         page.emulate_media(media=medium)
-        page.on("console", lambda message: heard.append(message.text))
-        page.on("pageerror", lambda error: heard.append(str(error)))
-        page.on("request", lambda request: heard.append(request.url))
-        page.goto(written.as_uri())
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(address)
         return page
 
-    yield show
+    yield show, said, asked
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def show(browser, written):
+    """Opens the report, which may ask for nothing else and log nothing, and gives the page."""
+    with windows(browser, written.as_uri()) as (show, said, asked):
+        yield lambda width=1280, **options: show(width, is_mobile=width < 600, **options)
+    assert (said, {*asked}) == ([], {written.as_uri()})
 
 
 def seen(page, selector):
@@ -83,12 +83,11 @@ LOOKS = [(1280, "light", "screen"), (1280, "dark", "screen"), (390, "light", "sc
 
 
 @pytest.mark.parametrize(("width", "scheme", "medium"), [*LOOKS, (800, "light", "print")])
-def test_browser_shows_the_page_without_errors(show, written, heard, width, scheme, medium):
+def test_browser_shows_the_page_without_errors(show, written, width, scheme, medium):
     page = show(width, medium=medium, color_scheme=scheme)
     picture = written.with_name(f"report-{width}-{scheme}-{medium}.png")
     page.screenshot(path=picture, full_page=True)
     assert picture.stat().st_size > 20_000
-    assert heard == [written.as_uri()]
     # nothing but the tables and trees, which scroll by themselves, is wider than the window
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     back = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -105,7 +104,7 @@ def test_browser_shows_one_sentence_with_all_names_inside_its_disk(show, report)
     assert names.evaluate_all(f"found => found.every({inside})")
 
 
-def test_keyboard_reaches_the_controls_and_switches(show, written, heard):
+def test_keyboard_reaches_the_controls_and_switches(show):
     page = show()
     focus, reached = "document.activeElement.id", []
     while "next" not in reached and len(reached) < 40:
@@ -125,7 +124,6 @@ def test_keyboard_reaches_the_controls_and_switches(show, written, heard):
     assert seen(page, shown) == 1
     page.keyboard.press("ArrowDown")
     assert seen(page, shown) == 2
-    assert heard == [written.as_uri()]
 
 
 def overflow(page, selector):

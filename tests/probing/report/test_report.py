@@ -1,5 +1,3 @@
-"""The page: what it holds, and that it holds together."""
-
 import math
 import re
 from dataclasses import replace

@@ -1,5 +1,3 @@
-"""Encoders of checkpoints and model folders, and the states of words that they give."""
-
 import gzip
 import itertools
 
@@ -21,7 +19,7 @@ from probing.text.pieces import align, surface
 from probing.text.trees import read_conllu
 from tests.inference.conftest import export
 from tests.probing.commands.runs import subjects
-from tests.probing.helpers.model import make_checkpoint, prepared_folder, sentences
+from tests.probing.helpers.model import make_checkpoint, prepared_folder, sentences, without_dropout
 from tests.probing.helpers.trees import conllu
 
 ARCHS = {name: [] for name in ("hybonet", "hypformer", "han", "transformer")}
@@ -61,12 +59,7 @@ def test_states_match_the_training_model_without_dropout(made, data):
     path, model = made
     encoder = load(path, data)
     tokens, lengths = tokens_of(encoder, 5, 9, 2)
-    model.train()
-    for module in model.modules():
-        for name in ("p", "dropout", "dropout_p"):
-            if isinstance(getattr(module, name, None), float):
-                setattr(module, name, 0.0)
-    out = model.encoder(tokens, lengths, return_all_hiddens=True)
+    out = without_dropout(model).encoder(tokens, lengths, return_all_hiddens=True)
     assert [space.kind for space in encoder.spaces] == [SPACES.get(path.stem, "euclidean")] * 3
     assert path.stem != "hvt" or {space.c for space in encoder.spaces} == {0.5}
     states, real = encoder.states(tokens, lengths), tokens.ne(encoder.pad)

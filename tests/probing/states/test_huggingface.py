@@ -1,6 +1,7 @@
 """Encoders of Hugging Face's format, against that library itself."""
 
 import json
+from unittest import mock
 
 import pytest
 import torch
@@ -230,15 +231,8 @@ def test_error_reports_subwords_without_an_embedding_row(bert):
         encoder.states(tokens, torch.tensor([tokens.size(1)]))
 
 
-def raising(error):
-    def fail(*_, **__):
-        raise error
-
-    return fail
-
-
 def test_running_out_of_memory_is_not_reported_as_a_wrong_model(bert, monkeypatch):
     full = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9")
-    monkeypatch.setattr("transformers.AutoModel.from_config", raising(full))
+    monkeypatch.setattr("transformers.AutoModel.from_config", mock.Mock(side_effect=full))
     with pytest.raises(RuntimeError, match="can't allocate memory"):
         from_hugging_face(bert, random=True)

@@ -10,7 +10,7 @@ import pytest
 from hyptrans.support.errors import UserError
 from probing.text.trees import Token, distance_matrix, minimum_spanning_edges, read_conllu
 from tests.probing.helpers.model import real_test_set, real_trees
-from tests.probing.helpers.trees import random_heads, sentence_of
+from tests.probing.helpers.trees import random_heads, rows, sentence_of
 
 CANNOT = """\
 # sent_id = s1
@@ -24,12 +24,6 @@ CANNOT = """\
 5\t.\t.\tPUNCT\t.\t_\t4\tpunct\t_\t_
 
 """
-
-
-def rows(*heads):
-    """A sentence in CoNLL-U with given entries in the column of heads."""
-    lines = [f"{i}\tw{i}\t_\tNOUN\t_\t_\t{h}\tdep\t_\t_" for i, h in enumerate(heads, 1)]
-    return "\n".join(lines) + "\n\n"
 
 
 def write(folder, text):
@@ -70,12 +64,6 @@ def test_gzip_crlf_and_a_missing_final_line_end_change_nothing(tmp_path):
     [
         ("", "has no sentences"),
         (b"\xff\xfe1\t", "line 1: byte 0xff at position 1 is not UTF-8"),
-        (gzip.compress(b"# " + b"x" * (5 << 20), mtime=0), "line 1 has more than"),
-        (
-            gzip.compress((b"# " + b"x" * 1000 + b"\n") * 70_000, mtime=0),
-            "is refused: it unpacks to more than",
-        ),
-        (b"\x1f\x8b\x08\x00broken", r"damaged gzip|Not a gzipped"),
         (rows(0) + rows(0, 0, 2), "line 3: the tree has 2 roots .words 1, 2."),
         (rows(2, 1), "the tree has no root"),
         (rows(0, 3, 4, 2), "from word 2, the heads go round in a cycle"),
@@ -103,7 +91,7 @@ def test_reader_handles_a_long_chain_and_refuses_oversized_sentences_quickly(tmp
     # a search of the way so far at each of its steps takes over a minute
     assert time.process_time() - start < 20
     start, star, word = time.process_time(), rows(0, *[1] * 300_000), "w" * 3_000_000
-    for text in (star, rows(0).replace("w1", word), "#\n" * 300_000 + rows(0)):
+    for text in (star, rows(0, words=[word]), "#\n" * 300_000 + rows(0)):
         with pytest.raises(UserError, match=r"a sentence has at most 100,000 lines of at most"):
             read_conllu(write(tmp_path, rows(0) + text))
     assert time.process_time() - start < 2
