@@ -36,7 +36,7 @@ def rows(*heads, words=None, tag="X"):
 
 def conllu(lines):
     """Words between spaces, all under the first, in CoNLL-U."""
-    made = [rows(0, *[1] * line.count(" "), words=line.split()) for line in lines]
+    made = [rows(0, *[1] * (len(words) - 1), words=words) for words in map(str.split, lines)]
     return "".join(f"# sent_id = s{number}\n{one}" for number, one in enumerate(made, 1))
 
 
