@@ -10,7 +10,6 @@ import torch
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
 from torch import Tensor
 
-from hyptrans.layers.curvature import kept_curvatures
 from hyptrans.seq2seq.model import EncoderDecoder
 from hyptrans.seq2seq.parts import Parts
 from hyptrans.seq2seq.stacks import Decoder, DecoderState, Encoder
@@ -166,7 +165,7 @@ class HypTransformer(EncoderDecoder, FairseqEncoderDecoderModel):
     full_context_alignment = property(lambda self: self.decoder.gives_attention)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        with kept_curvatures(self):
+        with self.parts.around_forward(self):
             return FairseqEncoderDecoderModel.forward(self, *args, **kwargs)
 
     def upgrade_state_dict(self, state_dict: dict[str, Any]) -> None:
