@@ -10,7 +10,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import (
 )
 from torch import Tensor, nn
 
-from hyptrans.kernels.loss import label_smoothed_cross_entropy
+from hyptrans.kernels.products import label_smoothed_cross_entropy
 
 
 @register_criterion(

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from hyptrans.geometry import klein, lorentz, poincare, precision
 from hyptrans.kernels import backend
-from hyptrans.kernels.loss import label_smoothed_cross_entropy
+from hyptrans.kernels.products import label_smoothed_cross_entropy
 from hyptrans.layers.han import HyperbolicAttention
 from hyptrans.layers.hvt_attention import PoincareAttention
 from hyptrans.layers.hybonet import mixed_centroids
