@@ -315,17 +315,11 @@ def violation(x: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
 
 
 def cosh(squared: Tensor) -> Tensor:
-    """Return ``cosh(a) = 1 + 2 sinh(a / 2)^2`` from ``a^2``, with a finite gradient at zero.
-
-    Range: that of torch's ``cosh``.
-    """
+    """Return ``cosh(a)`` from ``a^2``, with a finite gradient at zero. Range: that of ``cosh``."""
     return 1 + squared / 2 * sinh_ratio(squared / 4).square()
 
 
 def sinh_ratio(squared: Tensor) -> Tensor:
-    """Return ``sinh(a) / a`` from ``a^2``; it is one at zero, with a finite gradient.
-
-    Range: that of torch's ``sinh``.
-    """
+    """Return ``sinh(a) / a``, one at zero, from ``a^2``; gradient: finite. Range: of ``sinh``."""
     length = torch.where(squared > 0, squared, torch.ones_like(squared)).sqrt()
     return torch.where(squared > 0, torch.sinh(length) / length, 1.0)

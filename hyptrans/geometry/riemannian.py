@@ -1,7 +1,4 @@
-"""Riemannian operations of the Lorentz model, for optimizers: tangents, their maps, a bound.
-
-Points, curvatures and precision are those of :mod:`hyptrans.geometry.lorentz`.
-"""
+"""Riemannian operations on points of :mod:`hyptrans.geometry.lorentz`, for optimizers."""
 
 import math
 

@@ -79,8 +79,7 @@ class _FromLinear(torch.autograd.Function):
         c, residual_time, chosen = options
         scalars, out = _scalars(z.dtype, c, residual_time), torch.empty_like(z)
         if chosen == "numba":
-            matrices = (z, residual, log_scale, out)
-            run(lorentz_cpu.linear_forward, matrices, scalars, (z.size(-2),))
+            run(lorentz_cpu.linear_forward, (z, residual, log_scale, out), scalars, (z.size(-2),))
         else:
             lorentz_cuda.from_linear(z, residual, log_scale, out, scalars)
         ctx.save_for_backward(z, log_scale, residual)

@@ -70,11 +70,8 @@ def scaled_linear(x: Tensor, weight: Tensor, bias: Tensor, scale: Tensor | float
     return rows.view(*x.shape[:-1], len(bias))
 
 
-def add_product_(total: Tensor, a: Tensor, b: Tensor) -> None:
-    """Add ``a b^T`` in place, outside autograd; this copies ``a`` if it is not contiguous.
-
-    Shapes: a ``[N, K]``, b ``[M, K]``, total ``[N, M]``.
-    """
+def _add_product_(total: Tensor, a: Tensor, b: Tensor) -> None:
+    """Add ``a b^T`` in place, outside autograd; this copies ``a`` if it is not contiguous."""
     if _in_onednn(a, b):
         total += _onednn(a, b)
     else:
@@ -163,10 +160,9 @@ def label_smoothed_cross_entropy(
     targets = _in_range(targets, len(table))
     dtype = torch.promote_types(features.dtype, table.dtype)
     wanted = torch.is_grad_enabled() and (features.requires_grad or table.requires_grad)
+    features, table = features.to(dtype), table.to(dtype)
     with full_precision(features):
-        loss, nll_loss = _CrossEntropy.apply(
-            features.to(dtype), table.to(dtype), targets, smoothing, wanted
-        )
+        loss, nll_loss = _CrossEntropy.apply(features, table, targets, smoothing, wanted)
     return loss, nll_loss
 
 
@@ -209,7 +205,7 @@ class _CrossEntropy(torch.autograd.Function):
                 by_table.add_(_product_of_halves(rows.t(), gradient), alpha=1 / GRADIENT_SCALE)
             else:
                 of_rows = linear(logits, columns)
-                add_product_(by_table, at_least_float32(rows).t(), logits.t())
+                _add_product_(by_table, at_least_float32(rows).t(), logits.t())
             by_features[start : start + tile] = of_rows
         ctx.dtype = features.dtype
         ctx.save_for_backward(*([] if by_table is None else [by_features, by_table.t()]))
