@@ -218,13 +218,13 @@ def hyperbolix_ball(dtype):
 def hyptrans_lorentz(dtype):
     import torch
 
-    from hyptrans.geometry import lorentz
+    from hyptrans.geometry import lorentz, riemannian
 
     return Hyperboloid, _tensors(dtype), {
         "distance": lorentz.distance,
         "exp": lambda v: lorentz.exp_origin(v[1:]),
         "log": lambda x: torch.nn.functional.pad(lorentz.log_origin(x), (1, 0)),
-        "transport": lorentz.transport,
+        "transport": riemannian.transport,
         "centroid": lambda x, y: lorentz.centroid(torch.stack([x, y])),
     }  # fmt: skip
 

@@ -15,7 +15,7 @@ __all__ = ["Space", "Translator", "UserError", "__version__", "load", "models"]
 PUBLIC = (
     *("hyptrans.load", "hyptrans.models", "hyptrans.UserError"),
     *(f"hyptrans.inference.{name}" for name in ("translator", "options.SearchOptions", "results")),
-    *(f"hyptrans.geometry.{name}" for name in ("lorentz", "poincare", "klein", "space")),
+    *(f"hyptrans.geometry.{n}" for n in ("lorentz", "riemannian", "poincare", "klein", "space")),
     *(f"hyptrans.layers.{name}" for name in ("hybonet", "han", "curvature", "hypformer", "hvt")),
     "hyptrans.evaluation.significance",
 )

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 import hyptrans
-from hyptrans.geometry import lorentz, poincare
+from hyptrans.geometry import lorentz, poincare, riemannian
 from hyptrans.support.files import write_whole
 from recipes.cogs.__main__ import GEN, finals
 from recipes.common import results
@@ -76,11 +76,11 @@ def in_disk() -> tuple[list[str], Tensor, float]:
         groups[-1].append(state)
     points = torch.stack([lorentz.centroid(torch.stack(group), c=c) for group in groups])
     middle = lorentz.centroid(points, c=c).expand_as(points)
-    tangents = lorentz.project_tangent(middle, points, c=c)
-    lengths = lorentz.tangent_squared_norm(middle, tangents, c=c).sqrt()
+    tangents = riemannian.project_tangent(middle, points, c=c)
+    lengths = riemannian.tangent_squared_norm(middle, tangents, c=c).sqrt()
     tangents = tangents / lengths * lorentz.distance(middle, points, c=c)[:, None]
     start = lorentz.origin(points.shape[-1], c=c, dtype=points.dtype).expand_as(points)
-    flat = lorentz.transport(middle, start, tangents, c=c)[:, 1:] * math.sqrt(c)
+    flat = riemannian.transport(middle, start, tangents, c=c)[:, 1:] * math.sqrt(c)
     flat = flat - flat.mean(dim=0)
     _, sizes, directions = torch.linalg.svd(flat, full_matrices=False)
     share = float(sizes[:2].square().sum() / sizes.square().sum())

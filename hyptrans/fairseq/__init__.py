@@ -19,15 +19,15 @@ from hyptrans.fairseq import (  # noqa: E402
     architectures,
     geodesic,
     literals,
+    model,
     noam,
     repairs,
     riemannian_adam,
-    tiled,
     training,
 )
 from hyptrans.seq2seq.architectures import watch  # noqa: E402
 
-__all__ = ["architectures", "geodesic", "noam", "repairs", "riemannian_adam", "tiled", "training"]
+__all__ = ["architectures", "geodesic", "model", "noam", "repairs", "riemannian_adam", "training"]
 
 watch(architectures.register)
 literals.install()

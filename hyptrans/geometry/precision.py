@@ -68,11 +68,6 @@ def _products_are_short(device: str) -> bool:
     return getattr(_PRODUCTS.get(device), _SETTING, None) in ("tf32", "bf16", True)
 
 
-def _gradients_are_short(device: str) -> bool:
-    """Return whether torch may round factors in gradients that are computed later."""
-    return _products_are_short(device) or (not torch.compiler.is_compiling() and _MADE_EXACT.get())
-
-
 def with_gradient(function: Any, x: Tensor, *options: Any) -> Any:
     """Apply an autograd function, or only its ``forward`` if no gradient is needed.
 
@@ -96,7 +91,8 @@ def matrix_product(x: Tensor, y: Tensor) -> Tensor:
         common = torch.promote_types(x.dtype, y.dtype)
         x, y = x.to(common), y.to(common)
     x, y = at_least_float32(x), at_least_float32(y)
-    if torch.is_grad_enabled() and _gradients_are_short(x.device.type):
+    made_exact = not torch.compiler.is_compiling() and _MADE_EXACT.get()
+    if torch.is_grad_enabled() and (made_exact or _products_are_short(x.device.type)):
         if y.dim() == 2 and x.dim() > 2:  # flat, because gradients then need no sum over batches
             return matrix_product(x.flatten(0, -2), y).unflatten(0, x.shape[:-1])
         return _Product.apply(x, y)

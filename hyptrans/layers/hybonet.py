@@ -2,7 +2,7 @@
 
 Every layer maps points of the hyperboloid to points of the hyperboloid. The formulas are in
 :mod:`hyptrans.geometry.lorentz`, the place to change an equation first, except for the attention
-weights, which come from :func:`scaled_query`.
+weights, which come from :func:`hyptrans.layers.lorentz.scaled_query`.
 
 With the same weights every layer gives the same results as the authors' code. These differences
 from that code are deliberate:
@@ -25,11 +25,12 @@ from torch import Tensor, nn
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.checks import check_choice, check_curvature
-from hyptrans.geometry.precision import at_least_float32, full_precision
+from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels import products
 from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.lorentz import from_linear, normalize
-from hyptrans.layers.attention import Attention, Map, fused_attention, heads_of
+from hyptrans.layers.attention import Attention, Map
+from hyptrans.layers.lorentz import lorentz_heads, mixed_centroids
 from hyptrans.layers.positions import position_vectors
 
 Residual = Literal["full", "space", "logit", "sphere", "centroid"]
@@ -225,56 +226,12 @@ class LorentzPositions(nn.Module):
         return self.linear(x, None if self.vectors is None else self.vectors(positions))
 
 
-def scaled_query(query: Tensor, tau: Tensor) -> Tensor:
-    """Return ``(-q_t, q_s) 2 / tau``: dot products of this query with keys are the scores.
-
-    The weights are ``softmax(-d2(q, k) / tau + beta)``. As ``-d2 = 2/c + 2 <q, k>`` and softmax
-    drops constants such as ``beta``, these are the weights of ordinary attention between this query
-    and ``k``. All code that computes or shows weights uses this function.
-
-    Shapes: query ``[..., d]``, tau ``[]`` -> ``[..., d]``. Source: HyboNet eq. 5.
-    """
-    return query * (lorentz.time_signs(query, 2.0) / at_least_float32(tau))
-
-
-def lorentz_heads(points: Tensor, name: Map, tau: Tensor) -> tuple[Tensor, ...]:
-    """Return the heads of the maps ``name``; queries are scaled by :func:`scaled_query`.
-
-    Shapes: points ``[B, T, maps, H, d]``, tau ``[]`` -> for each map ``[B, H, T, d]``.
-    """
-    first, *others = points.unbind(2)
-    return heads_of([scaled_query(first, tau) if "q" in name else first, *others])
-
-
-def mixed_centroids(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    *,
-    c: lorentz.CurvatureLike,
-    allowed: Tensor | None,
-    is_causal: bool,
-) -> Tensor:
-    """Return the centroids of the values, weighted by the softmax of dot products.
-
-    As a centroid does not depend on the scale of its weights, it is the normalized output of
-    ordinary attention, so torch's fused attention computes it exactly. The query comes from
-    :func:`scaled_query`. Source: HyboNet eq. 4.
-
-    Shapes: those of :meth:`hyptrans.layers.attention.Attention.mix`.
-    """
-    with full_precision(query):
-        mixed = fused_attention(query, key, value, allowed=allowed, is_causal=is_causal, scale=1.0)
-        # fused attention writes [B, T, H, d]: normalizing in this layout merges heads for free
-        return normalize(mixed.transpose(1, 2), c=c).transpose(1, 2)
-
-
 class LorentzAttention(Attention):
     """Lorentz attention: weights from squared Lorentzian distances, centroids of the values.
 
-    The weights come from :func:`scaled_query`, with a learned ``tau`` that starts at
-    ``sqrt(width)``. The output layer itself adds the input as the block's residual: write no
-    ``x +`` around this layer.
+    The weights come from :func:`hyptrans.layers.lorentz.scaled_query`, with a learned ``tau`` that
+    starts at ``sqrt(width)``. The output layer itself adds the input as the block's residual: write
+    no ``x +`` around this layer.
 
     Source: HyboNet eq. 4 and 5; residual eq. 7. ``attention_dropout`` acts on the inputs of the
     query, key and value maps, as in the authors' code, and not on the weights.

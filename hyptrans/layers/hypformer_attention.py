@@ -13,8 +13,8 @@ from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.linear_attention import Sums, channel_factors, features, step
 from hyptrans.layers.attention import Attention, Map, State, heads_of
 from hyptrans.layers.curvature import Curvature, Passage, derived
-from hyptrans.layers.hybonet import lorentz_heads, mixed_centroids
 from hyptrans.layers.hypformer import HTC, CentroidNorm, readjust
+from hyptrans.layers.lorentz import lorentz_heads, mixed_centroids
 
 
 class HypformerAttention(Attention):
@@ -187,7 +187,7 @@ class LinearAttention(HypformerAttention):
 class SoftmaxAttention(HypformerAttention):
     """HyboNet's attention between Hypformer's HTC maps.
 
-    The weights come from :func:`hyptrans.layers.hybonet.scaled_query`; ``tau`` is learned and
+    The weights come from :func:`hyptrans.layers.lorentz.scaled_query`; ``tau`` is learned and
     starts at ``sqrt(width)``.
 
     Args:

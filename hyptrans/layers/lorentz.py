@@ -1,4 +1,4 @@
-"""The first and last layers of Lorentz models: token points, and logits from distances."""
+"""What Lorentz models share: token points, attention by distances, and logits from distances."""
 
 from typing import Literal, get_args
 
@@ -8,9 +8,10 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.checks import check_choice, check_curvature
-from hyptrans.geometry.precision import at_least_float32
+from hyptrans.geometry.precision import at_least_float32, full_precision
 from hyptrans.kernels import products
-from hyptrans.layers.attention import State
+from hyptrans.kernels.lorentz import normalize
+from hyptrans.layers.attention import Map, State, fused_attention, heads_of
 
 Storage = Literal["space", "manifold"]
 STORAGES: tuple[Storage, ...] = get_args(Storage)
@@ -87,6 +88,50 @@ class LorentzEmbedding(nn.Module):
         if c is None:
             return lorentz.lift(rows[..., 1:], c=self.c)
         return lorentz.lift(at_least_float32(rows[..., 1:]) * (self.c / c) ** 0.5, c=c)
+
+
+def scaled_query(query: Tensor, tau: Tensor) -> Tensor:
+    """Return ``(-q_t, q_s) 2 / tau``: dot products of this query with keys are the scores.
+
+    The weights are ``softmax(-d2(q, k) / tau + beta)``. As ``-d2 = 2/c + 2 <q, k>`` and softmax
+    drops constants such as ``beta``, these are the weights of ordinary attention between this query
+    and ``k``. All code that computes or shows weights uses this function.
+
+    Shapes: query ``[..., d]``, tau ``[]`` -> ``[..., d]``. Source: HyboNet eq. 5.
+    """
+    return query * (lorentz.time_signs(query, 2.0) / at_least_float32(tau))
+
+
+def lorentz_heads(points: Tensor, name: Map, tau: Tensor) -> tuple[Tensor, ...]:
+    """Return the heads of the maps ``name``; queries are scaled by :func:`scaled_query`.
+
+    Shapes: points ``[B, T, maps, H, d]``, tau ``[]`` -> for each map ``[B, H, T, d]``.
+    """
+    first, *others = points.unbind(2)
+    return heads_of([scaled_query(first, tau) if "q" in name else first, *others])
+
+
+def mixed_centroids(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    c: lorentz.CurvatureLike,
+    allowed: Tensor | None,
+    is_causal: bool,
+) -> Tensor:
+    """Return the centroids of the values, weighted by the softmax of dot products.
+
+    As a centroid does not depend on the scale of its weights, it is the normalized output of
+    ordinary attention, so torch's fused attention computes it exactly. The query comes from
+    :func:`scaled_query`. Source: HyboNet eq. 4.
+
+    Shapes: those of :meth:`hyptrans.layers.attention.Attention.mix`.
+    """
+    with full_precision(query):
+        mixed = fused_attention(query, key, value, allowed=allowed, is_causal=is_causal, scale=1.0)
+        # fused attention writes [B, T, H, d]: normalizing in this layout merges heads for free
+        return normalize(mixed.transpose(1, 2), c=c).transpose(1, 2)
 
 
 class LorentzLogits(nn.Module):

@@ -5,7 +5,7 @@ import sys
 import torch
 from torch import Tensor
 
-from hyptrans.geometry import lorentz
+from hyptrans.geometry import lorentz, riemannian
 from hyptrans.geometry.precision import DEFAULT_MAX_RADIUS
 from hyptrans.support.errors import UserError
 
@@ -41,11 +41,11 @@ class StableLorentz(geoopt.Lorentz):
 
     def egrad2rgrad(self, x: Tensor, u: Tensor, *, dim: int = -1) -> Tensor:
         _check_last(dim)
-        return lorentz.project_tangent(x, lorentz.flip_time(u), c=self.c)
+        return riemannian.project_tangent(x, lorentz.flip_time(u), c=self.c)
 
     def proju(self, x: Tensor, v: Tensor, *, dim: int = -1) -> Tensor:
         _check_last(dim)
-        return lorentz.project_tangent(x, v, c=self.c)
+        return riemannian.project_tangent(x, v, c=self.c)
 
     def projx(self, x: Tensor, *, dim: int = -1) -> Tensor:
         _check_last(dim)
@@ -55,7 +55,7 @@ class StableLorentz(geoopt.Lorentz):
         """Return one squared norm per point, the second moment of all its coordinates."""
         if v is not None:
             return super().component_inner(x, u, v)
-        return lorentz.tangent_squared_norm(x, u, c=self.c)
+        return riemannian.tangent_squared_norm(x, u, c=self.c)
 
     def expmap(
         self, x: Tensor, u: Tensor, *, norm_tan: bool = True, project: bool = True, dim: int = -1
@@ -64,20 +64,20 @@ class StableLorentz(geoopt.Lorentz):
         if norm_tan:
             u = self.proju(x, u)
         if not project:
-            return lorentz.exp(x, u, c=self.c)
+            return riemannian.exp(x, u, c=self.c)
         # a longer step would also end beyond the bound, and the map would overflow
         longest = 2 * self.max_radius * self.c**-0.5
-        length = lorentz.tangent_squared_norm(x, u, c=self.c).sqrt()
-        return self._bounded(lorentz.exp(x, u * (longest / length.clamp_min(longest)), c=self.c))
+        length = riemannian.tangent_squared_norm(x, u, c=self.c).sqrt()
+        return self._bounded(riemannian.exp(x, u * (longest / length.clamp_min(longest)), c=self.c))
 
     retr = expmap
 
     def transp(self, x: Tensor, y: Tensor, v: Tensor, *, dim: int = -1) -> Tensor:
         _check_last(dim)
-        return lorentz.transport(x, y, v, c=self.c)
+        return riemannian.transport(x, y, v, c=self.c)
 
     def _bounded(self, x: Tensor) -> Tensor:
-        return lorentz.clamp_radius(x, self.max_radius * self.c**-0.5, c=self.c)
+        return riemannian.clamp_radius(x, self.max_radius * self.c**-0.5, c=self.c)
 
 
 def _check_last(dim: int) -> None:

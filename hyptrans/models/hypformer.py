@@ -6,7 +6,7 @@ from typing import Any, Optional
 import torch
 
 from hyptrans.geometry.space import Space
-from hyptrans.layers.curvature import Curvature
+from hyptrans.layers.curvature import Curvature, kept_curvatures
 from hyptrans.layers.hypformer import (
     HypformerEmbedding,
     HypformerFeedForward,
@@ -62,6 +62,8 @@ class HypformerParts(Parts):
     Raises:
         ValueError: an option is out of range or contradicts another; the message names its flag.
     """
+
+    around_forward = staticmethod(kept_curvatures)
 
     @property
     def rotates(self) -> bool:

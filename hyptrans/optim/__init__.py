@@ -7,7 +7,7 @@ import geoopt
 import torch
 from torch import Tensor
 
-from hyptrans.geometry import lorentz
+from hyptrans.geometry import lorentz, riemannian
 from hyptrans.layers.manifold import StableLorentz
 
 
@@ -82,7 +82,7 @@ class RiemannianAdam(torch.optim.AdamW):
         x = lorentz.lift(point[..., 1:].double(), c=manifold.c)
         v = lorentz.flip_time(gradient.double())
         # rounding to float32 moved its time off the tangent space; projecting anew would amplify it
-        momentum = lorentz.tangent_above(x, state["exp_avg"][..., 1:].double())
+        momentum = riemannian.tangent_above(x, state["exp_avg"][..., 1:].double())
         momentum = torch.lerp(manifold.proju(x, v), momentum, group["betas"][0])
         squared = state["exp_avg_sq"].double()
         squared = torch.lerp(manifold.component_inner(x, v), squared, group["betas"][1])

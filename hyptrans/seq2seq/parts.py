@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -44,6 +45,9 @@ class Parts(ABC):
         ValueError: a size is below 1, the width is not divisible by the number of heads, or the
             attention takes no rotary positions.
     """
+
+    around_forward: Callable[[nn.Module], AbstractContextManager[object]] = nullcontext
+    """Makes of a model the context of its forward pass."""
 
     def __init__(self, cfg: Any, side: Side) -> None:
         sizes = {"embed-dim": side.width, "ffn-embed-dim": side.ffn_width}

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 from tqdm import tqdm
 from transformers import ProgressCallback, Seq2SeqTrainer
 
-from hyptrans.kernels.loss import label_smoothed_cross_entropy
+from hyptrans.kernels.products import label_smoothed_cross_entropy
 from hyptrans.optim import RiemannianAdam
 from hyptrans.support.errors import UserError
 from hyptrans.support.progress import interval

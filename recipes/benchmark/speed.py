@@ -32,7 +32,7 @@ from fairseq.models import FairseqEncoderDecoderModel, build_model
 from fairseq.optim.adam import Adam
 from fairseq.sequence_generator import SequenceGenerator
 
-from hyptrans.fairseq.tiled import TiledCrossEntropy
+from hyptrans.fairseq.model import TiledCrossEntropy
 from hyptrans.optim import RiemannianAdam
 from hyptrans.seq2seq.sizes import SIZES, flags_of
 from hyptrans.support.errors import UserError, run_command

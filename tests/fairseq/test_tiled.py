@@ -7,7 +7,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import (
     LabelSmoothedCrossEntropyCriterionConfig,
 )
 
-from hyptrans.fairseq.tiled import TiledCrossEntropy
+from hyptrans.fairseq.model import TiledCrossEntropy
 from tests.models.conftest import (
     ARCHITECTURES,
     SMALL,

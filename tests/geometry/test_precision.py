@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from hyptrans.geometry import klein, lorentz, poincare
+from hyptrans.geometry import klein, lorentz, poincare, riemannian
 from tests.geometry.helpers import ball, points
 
 # of points of the hyperboloid, weights of them, and points of the ball
@@ -14,11 +14,11 @@ FUNCTIONS = {
     "weighted centroid": lambda x, w, b: lorentz.centroid(x, w),
     "centroid": lambda x, w, b: lorentz.centroid(x),
     "time above": lambda x, w, b: lorentz.time_above(w),
-    "projection on a tangent space": lambda x, w, b: lorentz.project_tangent(x, x.flip(-1)),
-    "norm of a tangent": lambda x, w, b: lorentz.tangent_squared_norm(x, x.flip(-1)),
-    "exponential map": lambda x, w, b: lorentz.exp(x, x.flip(-1)),
-    "parallel transport": lambda x, w, b: lorentz.transport(x, x.flip(1), x.flip(-1)),
-    "clamped radius": lambda x, w, b: lorentz.clamp_radius(x, 2.0),
+    "projection on a tangent space": lambda x, w, b: riemannian.project_tangent(x, x.flip(-1)),
+    "norm of a tangent": lambda x, w, b: riemannian.tangent_squared_norm(x, x.flip(-1)),
+    "exponential map": lambda x, w, b: riemannian.exp(x, x.flip(-1)),
+    "parallel transport": lambda x, w, b: riemannian.transport(x, x.flip(1), x.flip(-1)),
+    "clamped radius": lambda x, w, b: riemannian.clamp_radius(x, 2.0),
     "distances of Klein": lambda x, w, b: klein.distances(x, x),
     "midpoint of Klein": lambda x, w, b: klein.midpoint(w, x),
     "midpoint of a sum": lambda x, w, b: klein.midpoint_of_sum(x),

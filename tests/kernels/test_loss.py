@@ -4,8 +4,8 @@ import pytest
 import torch
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
 
-from hyptrans.kernels import loss as loss_module
-from hyptrans.kernels.loss import label_smoothed_cross_entropy
+from hyptrans.kernels import products
+from hyptrans.kernels.products import label_smoothed_cross_entropy
 
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5}
 
@@ -26,7 +26,7 @@ def fairseqs(features, table, targets, smoothing):
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
 @pytest.mark.parametrize("tile", [1, 64, 1000])
 def test_losses_and_gradients_match_fairseq(tile, smoothing, dtype, rng, monkeypatch):
-    monkeypatch.setattr(loss_module, "rows_of_tile", lambda *_: tile)
+    monkeypatch.setattr(products, "rows_of_tile", lambda *_: tile)
     features, table, targets = inputs(rng, dtype=dtype)
     expected, expected_nll = fairseqs(features, table, targets, smoothing)
     loss, nll = label_smoothed_cross_entropy(features, table, targets, smoothing=smoothing)
@@ -64,14 +64,14 @@ def test_half_precision_is_close_and_scaled_gradients_do_not_vanish(dtype, rng):
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_float16_keeps_small_gradients_of_many_types(smoothing, by_tensor_cores, rng, monkeypatch):
     # as on a GPU: factors of half precision, products added up in float32
-    monkeypatch.setattr(loss_module, "_by_tensor_cores", lambda _: by_tensor_cores)
-    monkeypatch.setattr(loss_module, "_product_of_halves", lambda a, b: a.float() @ b.float())
+    monkeypatch.setattr(products, "_by_tensor_cores", lambda _: by_tensor_cores)
+    monkeypatch.setattr(products, "_product_of_halves", lambda a, b: a.float() @ b.float())
     size = 50_000
     features = torch.cat([torch.ones(1, 1), torch.randn(1, 7, generator=rng)], dim=1).half()
     # probabilities from 1 down to 1e-13
     table = torch.linspace(0, 30, size)[:, None] * torch.eye(1, 8) + 1e-3
     table, targets = table.half(), torch.tensor([7])
-    logits = loss_module.times_transposed(features, table).double().requires_grad_()
+    logits = products.linear(features, table).double().requires_grad_()
     expected, _ = label_smoothed_nll_loss(logits.log_softmax(-1), targets, smoothing, -1)
     (wanted,) = torch.autograd.grad(expected, logits)
     given = [features.requires_grad_(), table.requires_grad_()]
@@ -96,10 +96,10 @@ def test_half_precision_products_are_tried_before_use(error, monkeypatch):
             raise error
         return a.float() @ b.float()
 
-    monkeypatch.setattr(loss_module, "_product_of_halves", product)
-    loss_module._make_float32.cache_clear()
-    assert loss_module._make_float32(torch.float16, torch.device("cpu")) == (error is None)
-    loss_module._make_float32.cache_clear()
+    monkeypatch.setattr(products, "_product_of_halves", product)
+    products._make_float32.cache_clear()
+    assert products._make_float32(torch.float16, torch.device("cpu")) == (error is None)
+    products._make_float32.cache_clear()
 
 
 def test_logits_far_apart_give_finite_losses_and_gradients(rng):
@@ -126,7 +126,7 @@ def test_loss_computes_only_required_gradients(enabled, rng, monkeypatch):
         computed.append(gradient)
         return logits.new_zeros(len(logits), 2)
 
-    monkeypatch.setattr(loss_module, "losses_", losses)
+    monkeypatch.setattr(products, "losses_", losses)
     with torch.set_grad_enabled(enabled):
         label_smoothed_cross_entropy(features, table, targets, smoothing=0.1)
     assert computed == [enabled]

@@ -23,7 +23,8 @@ from hyptrans.kernels import (
     poincare_residual,
 )
 from hyptrans.kernels import poincare as poincare_kernels
-from hyptrans.kernels.lorentz import from_linear, linear_forward, normalize
+from hyptrans.kernels.lorentz import from_linear, normalize
+from hyptrans.kernels.lorentz_cpu import linear_forward
 from hyptrans.kernels.poincare import add_tangents
 from hyptrans.kernels.poincare_residual import norm_residual
 from hyptrans.support.errors import UserError

@@ -11,11 +11,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from hyptrans.geometry import klein, lorentz, poincare, precision
 from hyptrans.kernels import backend
-from hyptrans.kernels.loss import label_smoothed_cross_entropy
+from hyptrans.kernels.products import label_smoothed_cross_entropy
 from hyptrans.layers.han import HyperbolicAttention
 from hyptrans.layers.hvt_attention import PoincareAttention
-from hyptrans.layers.hybonet import mixed_centroids
-from hyptrans.layers.lorentz import LorentzEmbedding, LorentzLogits
+from hyptrans.layers.lorentz import LorentzEmbedding, LorentzLogits, mixed_centroids
 from hyptrans.layers.sphere import SphereLogits
 from tests.geometry.helpers import points
 

@@ -15,7 +15,7 @@ from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.layers import hybonet
 from hyptrans.layers.attention import Attention, Map
 from hyptrans.layers.hypformer import HTC
-from hyptrans.layers.lorentz import LorentzEmbedding, LorentzLogits
+from hyptrans.layers.lorentz import LorentzEmbedding, LorentzLogits, mixed_centroids, scaled_query
 from hyptrans.layers.positions import position_vectors
 from hyptrans.layers.sphere import LEAST_LENGTH
 from hyptrans.seq2seq.architectures import register_sizes
@@ -126,14 +126,12 @@ class ShellAttention(Attention):
         unit = F.normalize(mapped, dim=-1, eps=LEAST_LENGTH)
         points = lift(unit * at_least_float32(self.log_lengths[name]).exp(), c=self.c)
         first, *rest = (made.transpose(1, 2) for made in points.unbind(2))
-        return (hybonet.scaled_query(first, self.tau) if "q" in name else first), *rest
+        return (scaled_query(first, self.tau) if "q" in name else first), *rest
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
-        return hybonet.mixed_centroids(
-            query, key, value, c=self.c, allowed=allowed, is_causal=is_causal
-        )
+        return mixed_centroids(query, key, value, c=self.c, allowed=allowed, is_causal=is_causal)
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         joined = heads[..., 1:].transpose(1, 2).flatten(2)
