@@ -119,7 +119,7 @@ class Run:
             training=training,
             validation=validation,
             data_collator=lambda rows: collate(rows, pad),
-            callbacks=[Progress(), self.kept],
+            callbacks=[progress := Progress(), self.kept],
         )
         trainer.remove_callback(PrinterCallback)
         last = newest(self.out)
@@ -128,7 +128,10 @@ class Run:
                 raise UserError(
                     f"{path} is damaged: move {last} away, and the training starts anew"
                 )
-        trainer.train(resume_from_checkpoint=last)
+        try:
+            trainer.train(resume_from_checkpoint=last)
+        finally:
+            progress.close()
 
     def _saved(self) -> TrainerState | None:
         last = newest(self.out)

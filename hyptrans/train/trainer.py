@@ -166,3 +166,8 @@ class Progress(ProgressCallback):
         elif "tokens_per_second" in logs:
             said = f"loss {logs['loss']:.3f}, {logs['tokens_per_second']:,.0f} tokens/s"
             self.training_bar.set_postfix_str(said, refresh=False)
+
+    def close(self) -> None:
+        """End the bar's line, also after an error."""
+        if self.training_bar is not None:
+            self.training_bar.close()
