@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import hyptrans
+from hyptrans.layers.manifold import manifold_parameters
 from hyptrans.support.errors import UserError
 from hyptrans.transformers import HyptransConfig, HyptransForConditionalGeneration
 
@@ -42,6 +43,14 @@ def test_a_new_model_keeps_its_shared_tables_when_saved(name, tokenizer, tmp_pat
     assert found.state_dict().keys() == model.state_dict().keys()
     for key, tensor in model.state_dict().items():
         assert torch.equal(found.state_dict()[key], tensor), key
+
+
+def test_points_of_a_loaded_model_keep_their_manifold(library, tokenizer, tmp_path):
+    config = HyptransConfig.of(tokenizer, "hybonet_tiny", embedding_storage="manifold")
+    model = HyptransForConditionalGeneration(config)
+    out = save(model, tokenizer, tmp_path)
+    again = library.AutoModelForSeq2SeqLM.from_pretrained(out)
+    assert manifold_parameters(again) == manifold_parameters(model) != []
 
 
 def test_new_models_differ_unless_the_seed_is_the_same(tokenizer):
