@@ -88,7 +88,7 @@ test-hostile: $(TESTS)  ## files of strangers that nobody should open, drawn ane
 test-gpu: $(TESTS)  ## the tests that need a CUDA device
 	$(BIN)/python -m pytest -m gpu
 
-findings:  ## what other libraries do: run findings/*.sh (installs packages, half an hour)
+findings:  ## what other libraries do: run findings/*.sh (installs packages, more than half an hour)
 	@failed=; log=$$(mktemp); for script in findings/*.sh; do \
 		if bash $$script > $$log 2>&1; then echo "pass $$script"; \
 		else echo "FAIL $$script"; tail -n 20 $$log; failed=1; fi; \
