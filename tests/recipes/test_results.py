@@ -1,5 +1,6 @@
 """Tables and pictures of the pages, scores of translations, and logs."""
 
+import collections
 import math
 import re
 import statistics
@@ -54,6 +55,27 @@ def test_pictures_are_drawn_from_the_committed_results():
         assert old[::2] == new[::2]
         # versions of matplotlib measure the height of letters differently
         assert list(map(float, old[1::2])) == pytest.approx(list(map(float, new[1::2])), abs=2)
+
+
+def test_pages_state_what_eleven_trees_show():
+    # p is the smallest possible only if all differences have one sign
+    found = collections.defaultdict(lambda: collections.defaultdict(list))
+    for line in results.read_lines(tables.HERE / "trees" / results.LINES):
+        if line["stage"] == "forest" and line["setting"].startswith("d16-"):
+            found[line["model"]][line["task"]].append(line["exact"]["test"]["all"])
+    means, shown = {}, {}
+    for model in ("hybonet_plus", "euclidean_prenorm", "sphere"):
+        assert [len(several) for several in found[model].values()] == [3] * 11
+        means[model] = {tree: statistics.fmean(own) for tree, own in found[model].items()}
+        every = means[model].values()
+        shown[model] = f"{statistics.fmean(every):.1f} ± {statistics.stdev(every):.1f}"
+    for tree, own in means["hybonet_plus"].items():
+        assert own > means["euclidean_prenorm"][tree], tree
+    p = 2 / 2**11
+    assert f"p = {p:.5f}".replace("0.", ".") in tables.RESULTS.read_text(encoding="utf-8")
+    for page in (tables.RESULTS, tables.README):
+        text = page.read_text(encoding="utf-8")
+        assert all(one in text for one in shown.values())
 
 
 def test_the_page_states_what_the_pictures_of_trees_and_stress_show():
