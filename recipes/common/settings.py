@@ -3,6 +3,7 @@
 ``python -m recipes.common.settings RECIPE MODEL | xargs fairseq-train data-bin …`` uses them.
 """
 
+import argparse
 import shlex
 import sys
 from collections.abc import Iterable
@@ -72,8 +73,18 @@ def main() -> None:
     Raises:
         UserError: the flags contain no number of updates, which is an option of the recipe.
     """
-    recipe, name = sys.argv[1:]
-    flags = read_models(Path(__file__).resolve().parents[1] / recipe, [name])[name]
+    recipes = Path(__file__).resolve().parents[1]
+    known = sorted(path.parent.name for path in recipes.glob(f"*/{FILE}"))
+    parser = argparse.ArgumentParser(
+        "python -m recipes.common.settings",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("recipe", choices=known, metavar="RECIPE", help=", ".join(known))
+    parser.add_argument("model", metavar="MODEL", help=f"a name that fits its {FILE}")
+    args = parser.parse_args()
+    recipe, name = args.recipe, args.model
+    flags = read_models(recipes / recipe, [name])[name]
     updates = flags.get("--max-update")
     if updates is None:
         command = f"python -m recipes.{recipe} --archs {name} --updates N"

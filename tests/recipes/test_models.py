@@ -69,6 +69,10 @@ def test_settings_are_printed_for_a_shell(capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["settings", "multi30k_en_de", "hvt_iwslt_d64"])
     with pytest.raises(UserError, match=r"models\.ini names no max-update of hvt_iwslt_d64: train"):
         settings.main()
+    monkeypatch.setattr("sys.argv", ["settings", "wmt14", name])
+    with pytest.raises(SystemExit):
+        settings.main()
+    assert "argument RECIPE: invalid choice: 'wmt14'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
