@@ -2,7 +2,6 @@
 
 import importlib
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
 StrPath = str | os.PathLike[str]
 MODEL_HELP = "model folder, checkpoint, name of a bundled model, or user/name on the hub"
 SHIPPED = Path(__file__).resolve().parents[1] / "pretrained"
-# a name that begins with a dot is a path
-REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 
 def load(
@@ -167,9 +164,10 @@ def locate(place: StrPath, *, revision: str | None = None, token: str | None = N
     )
     # if the parent folder exists or the name is a checkpoint's, it is a path to a missing file
     is_path = name.endswith(".pt") or Path(name).parent.is_dir()
+    from hyptrans.inference.sharing.hub import REPOSITORY, fetch
+
     if is_path or not REPOSITORY.fullmatch(name):
         raise UserError(f"{nothing}, nor a repository user/name")
-    from hyptrans.inference.sharing.hub import fetch
 
     try:
         return fetch(name, revision, token)

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.inference.contents import Contents, dictionary_file
-from hyptrans.inference.load import REPOSITORY
 from hyptrans.inference.sharing import folder
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 
+# a name that begins with a dot is a path
+REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 _LOADED = re.compile(rb'hyptrans\.load\("(?:[^"/\\]|\\.)*"\)')
 """The call with which a card loads its model by a name that is not a repository of the hub."""
 
