@@ -151,10 +151,15 @@ class Run:
                 f"--max-update {wanted} is below the {saved.global_step} updates that {self.out} "
                 "has had: raise it, or choose another --out"
             )
-        was_patient, patient = read(self.out / FILE)["patience"], self.settings.patience
+        return bool(wanted > saved.max_steps) or (
+            saved.global_step < wanted and self._is_more_patient()
+        )
+
+    def _is_more_patient(self) -> bool:
+        file, patience = self.out / FILE, self.settings.patience
+        earlier = read(file).get("patience") if file.exists() else None
         # 0 never stops a training
-        more_patient = was_patient > 0 and (patient == 0 or patient > was_patient)
-        return bool(wanted > saved.max_steps or more_patient)
+        return isinstance(earlier, int) and earlier > 0 and (patience == 0 or patience > earlier)
 
     def _arguments(self) -> Any:
         chosen = self.settings

@@ -73,7 +73,7 @@ class Corpus:
         prepare: Callable[[Run], Step],
         table: Callable[[Results], str] | None = None,
         **fields: Any,
-    ) -> tuple[Experiment, dict[str, Run]]:
+    ) -> tuple[Experiment[Training], dict[str, Run]]:
         """Train and score every model that is not done, and write the table.
 
         ``prepare`` returns the step that makes the data, and ``fields`` are further fields of

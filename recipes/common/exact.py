@@ -138,7 +138,7 @@ def experiment(
     plan: Callable[[Results], Sequence[Training]],
     sets: Callable[[str], Sets],
     table: Callable[[Results], str],
-) -> Experiment:
+) -> Experiment[Training]:
     """Return the experiment of a recipe whose answers are right or wrong.
 
     ``sets`` returns the examples of a task; for the rest see :class:`Experiment`.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from hyptrans.support import steps
 from hyptrans.support.errors import UserError
@@ -16,18 +16,28 @@ from recipes.common import results, translation
 from recipes.common.results import LINES, Results
 from recipes.common.translation import Run
 
-Training = Any
-"""A training of a plan: a dataclass with a ``name``; its line has the fields that are compared."""
+
+class Planned(Protocol):
+    """A training of a plan: a dataclass whose compared fields are also those of its line."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def name(self) -> str:
+        """The name of the training and of its line."""
 
 
-def settings_of(training: Training) -> dict[str, Any]:
+def settings_of(training: Planned) -> dict[str, Any]:
     """Return what a training's line records of the plan."""
     found = {one.name: getattr(training, one.name) for one in fields(training) if one.compare}
     return {**found, "name": training.name}
 
 
+Training = TypeVar("Training", bound=Planned)
+
+
 @dataclass
-class Experiment:
+class Experiment(Generic[Training]):
     """The trainings of a recipe, and what is done with each.
 
     With ``--write-readme`` the lines are those beside the recipe, else those in ``--out``.
@@ -105,7 +115,8 @@ class Experiment:
             one for one, done in self.trainings() if not done and (not only or one.name in only)
         ]:
             self._train(left[:jobs])
-        print(f"\n{self.table(self.lines)}\n\n{self.path}: every training is done")
+        which = "each training of --only" if only else "every training"
+        print(f"\n{self.table(self.lines)}\n\n{self.path}: {which} is done")
         return True
 
     def _train(self, trainings: Sequence[Training]) -> None:

@@ -1,5 +1,6 @@
 """The tables of speed and of CPU time per token."""
 
+import dataclasses
 import itertools
 import json
 import sys
@@ -8,6 +9,7 @@ from functools import partial
 import pytest
 import torch
 
+from hyptrans.seq2seq.architectures import ARCHITECTURES
 from hyptrans.support.errors import UserError
 from recipes.benchmark import latency, speed, timing
 from tests.recipes.scripts import run_script
@@ -44,6 +46,16 @@ def test_a_wrong_option_gives_a_one_sentence_error(monkeypatch, options, message
     monkeypatch.setattr(sys, "argv", ["speed", *options])
     with pytest.raises(UserError, match=f"^{message}"):
         speed.main()
+
+
+def test_models_have_every_option_that_a_benchmark_sets():
+    # fairseq's build_model ignores others
+    sizes = speed.SHORT.fields().keys()
+    for arch in (*speed.ALL, *speed.VARIANTS):
+        name, own = speed.VARIANTS.get(arch, (arch, {}))
+        if name in ARCHITECTURES:
+            known = {one.name for one in dataclasses.fields(ARCHITECTURES[name].config)}
+            assert {*sizes, *own} <= known, arch
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -187,6 +187,10 @@ def test_more_patience_continues_a_run_that_stopped_early(data, tmp_path):
     assert "is finished" not in run([*still, "0"]).stderr
     assert newest(out).endswith("-30")
     assert "is finished" in run([*still, "5"]).stderr
+    # nor does one that reached it with patience left
+    assert "is finished" in run([*still, "6"]).stderr
+    (out / "run.yaml").unlink()
+    assert "is finished" in run([*still, "7"]).stderr
 
 
 def test_test_bleu_compares_with_the_raw_references(data, tmp_path, monkeypatch):
