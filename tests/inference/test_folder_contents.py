@@ -181,7 +181,9 @@ def test_checkpoint_languages_that_are_paths_are_refused(side, make, prepared, t
         checkpoint.read(path, data)
 
 
-@pytest.mark.parametrize("name", ["nowhere", "", "../runs", "checkpoints/best.pt", "here/model"])
+@pytest.mark.parametrize(
+    "name", ["nowhere", "", "../runs", ".a/b", "checkpoints/best.pt", "here/model"]
+)
 def test_error_names_a_model_that_does_not_exist(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here").mkdir()

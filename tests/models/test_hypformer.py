@@ -10,7 +10,7 @@ from hyptrans.layers import (
 )
 from hyptrans.layers.curvature import Curvature
 from hyptrans.layers.hypformer_attention import HypformerAttention
-from tests.models.conftest import SMALL, batch, build, dictionary, small
+from tests.models.conftest import SMALL, batch, build, dictionary, sample_of, small
 
 SYMBOLS = dictionary()
 BLOCKS = (HypformerEmbedding, HypformerPositions, HypformerAttention, HypformerFeedForward)
@@ -100,3 +100,15 @@ def test_a_fresh_deep_model_distinguishes_words_and_positions(rng):
         directions = torch.nn.functional.normalize(states[..., 1:].flatten(0, 1), dim=-1)
         mean_cosine = directions.mean(0).square().sum()
         assert mean_cosine < 0.6
+
+
+def test_a_training_step_computes_each_curvature_once():
+    model, found = small("hybonet_plus_tiny").train(), []
+    last = [part for part in model.modules() if isinstance(part, HypformerFeedForward)][-1]
+    last.register_forward_hook(lambda part, *_: found.append(part.curvature()))
+    last.register_forward_hook(lambda part, *_: found.append(part.curvature()))
+    sample = sample_of([([5, 6], [7, 8])], SYMBOLS)["net_input"]
+    model(**sample)
+    one, other = found
+    assert one is other
+    assert last.curvature() is not last.curvature()
