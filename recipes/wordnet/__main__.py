@@ -84,11 +84,9 @@ def read_tree(data: Path | None) -> Mapping[str, Noun]:
         key, count, fields, gloss = parts.groups()
         # each word is followed by a number
         names = fields.split()[: 2 * int(count, 16) : 2]
-        definition = gloss.split('; "')[0].lower()
-        words = [
-            *" ".join(names).replace("_", " ").lower().split(),
-            *re.findall(r"\w+", definition),
-        ]
+        # examples of use follow the definition
+        told = " ".join([*names, gloss.partition('; "')[0]]).replace("_", " ")
+        words = re.findall(r"\w+", told.lower())
         parent = _PARENT.search(fields)
         found[key] = Noun(words, f"{names[0]}#{key}", parent[1] if parent else None)
     return found
@@ -171,9 +169,9 @@ def table(found: Results) -> str:
     return (
         f"{markdown(frame, {'p': '.3f'}, texts=2)}\n\n"
         f"Percent of exact matches after {UPDATES:,} updates, "
-        "mean ± standard deviation over seeds, at the rate whose mean is best on the validation set (in brackets: not tuned); p: "
-        f"two-sided permutation test of seeds on leaves against `{twin}`, Holm-corrected over the "
-        f"table{at_least}; {made_by(finals)}."
+        "mean ± standard deviation over seeds, at the rate whose mean is best on the "
+        "validation set (in brackets: not tuned); p: two-sided permutation test of seeds "
+        f"on leaves against `{twin}`, Holm-corrected over the table{at_least}; {made_by(finals)}."
     )
 
 
