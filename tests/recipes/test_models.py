@@ -19,6 +19,7 @@ from recipes.scan import __main__ as scan
 from recipes.slog import __main__ as slog
 from recipes.study.table import chosen
 from recipes.trees import __main__ as trees
+from recipes.wordnet import __main__ as wordnet
 from tests.models.conftest import task_of
 from tests.recipes.scripts import RECIPES
 
@@ -200,6 +201,7 @@ def test_a_model_without_settings_is_an_error(recipe, names, message):
     [
         *itertools.product(("cogs", "trees", "scan"), exact.MODELS),
         *itertools.product(slog.SETTINGS, slog.MODELS),
+        *itertools.product(("wordnet",), wordnet.MODELS),
     ],
 )
 def test_fairseq_train_accepts_the_flags_of_exact_tasks(recipe, name):
@@ -207,6 +209,7 @@ def test_fairseq_train_accepts_the_flags_of_exact_tasks(recipe, name):
         "cogs": lambda: cogs.rates([], name).trials[0],
         "trees": lambda: trees._training(name, "d16", 1e-2),
         "scan": lambda: scan._training(name, "length", 1e-3),
+        "wordnet": lambda: wordnet._training(name, wordnet.CELL, 1e-2),
         **{one: lambda one=one: slog.rates([], one, name).trials[0] for one in slog.SETTINGS},
     }[recipe]()
     run = exact.run_of(training, RECIPES)

@@ -124,6 +124,7 @@ def test_error_names_a_missing_extra_before_any_work(tmp_path, monkeypatch, caps
         ("cogs", [], "--data is needed"),
         ("scan", [], "--data is needed"),
         ("slog", [], "--data is needed"),
+        ("wordnet", [], "--data is needed"),
         ("trees", ["--only", "nonsense"], "--only: no training is called nonsense; --list names"),
     ],
 )
