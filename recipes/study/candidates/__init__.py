@@ -8,6 +8,6 @@ find it automatically. Commits c174f7c and eb4cf1e hold candidates that led nowh
 
 import hyptrans.fairseq  # noqa: F401 - registers the package's parts with fairseq
 
-from . import lorentz_shell, scaled
+from . import lorentz_shell
 
-__all__ = ["lorentz_shell", "scaled"]
+__all__ = ["lorentz_shell"]
