@@ -15,12 +15,13 @@ from recipes.benchmark import latency
 from recipes.benchmark import speed as speeds
 from recipes.cogs import __main__ as cogs
 from recipes.common import results, seeds
-from recipes.common.exact import MODELS, right
+from recipes.common.exact import MODELS, TEST, right
 from recipes.common.results import LINES
 from recipes.probing.tables import CHECKPOINTS, table
 from recipes.study.pictures import Scores, by_place, dots, norms, pictures
 from recipes.study.table import NORMS, SCORED, WIDE, chosen, summary
-from recipes.trees.__main__ import CELLS, FOREST_CELLS, GRID, LEVELS, TEST
+from recipes.trees import curvatures
+from recipes.trees.__main__ import CELLS, FOREST_CELLS, GRID, LEVELS
 
 HERE = Path(__file__).resolve().parent
 STUDY, PROBING, BENCHMARK = HERE / "study", HERE / "probing", HERE / "benchmark"
@@ -35,6 +36,7 @@ WHEN = {
 """The models that a newcomer chooses from, and when to choose each one."""
 LEVEL = "level of the lowest common ancestor (root: 0)"
 LAYER = "layer (0 to 2: encoder, 3 to 5: decoder; 0 and 3: embeddings)"
+CURVED = "curvature (times -1)"
 SAME = "same-products"
 """Name of the record, and of its block, that compares with the package's own twin, too."""
 
@@ -57,6 +59,7 @@ def blocks() -> dict[tuple[Path, str], str]:
     page, probed = BENCHMARK / "README.md", PROBING / "README.md"
     return {
         **{(readme, results.RESULTS): block_for(readme.parent) for readme in readmes},
+        (HERE / "trees" / "README.md", "curvatures"): curvatures.table(),
         (README, "choices"): choices(study, _parsed(probing), ratios),
         (RESULTS, "study"): summary(study),
         (RESULTS, "trees"): trees(probing),
@@ -88,6 +91,7 @@ def drawings() -> dict[Path, str]:
         ("trees", by_width(), "Exact matches in % by width", "width", "log"),
         ("levels", by_level(), "Exact matches in % by depth, width 16", LEVEL, "linear"),
         ("stress", by_layer(), "Stress of the best flat embedding in %", LAYER, "linear"),
+        ("curvature", by_curvature(), "Exact matches in % by curvature, width 16", CURVED, "log"),
         ("updates", by_updates(), "Exact matches on gen_dev of COGS in %", "updates", "log"),
     ):
         shown[DOCS / "pictures" / f"{name}.svg"] = dots(found, f"{title}: {about}", axis, scale)
@@ -119,6 +123,12 @@ def by_layer() -> Scores:
         for line in results.read_lines(HERE / "trees" / f"{name}.jsonl")
         for layer, percent in enumerate(line.get("flat_stress_percent", ()))
     )
+
+
+def by_curvature() -> Scores:
+    """Return exact matches at fixed curvatures in models of width 16, each at its best rate."""
+    found = curvatures.trained()
+    return by_place((model, c, right(x, TEST)) for (model, c), xs in found.items() for x in xs)
 
 
 def by_updates() -> Scores:

@@ -25,7 +25,7 @@ _STYLE = {
 }
 _COLORS = ("#0063a6", "#c24e00", "#00795a", "#9e3d7b", "#846000", "#4d5b6a", "#b3261e", "#5b4bc4")
 _MARKS, _DASHES = "os^DvPX", ("-", "--", ":", "-.")
-Scores = dict[str, dict[int, list[float]]]
+Scores = dict[str, dict[float, list[float]]]
 """Scores of all seeds, by model and by what the horizontal axis of a picture shows."""
 _MOST = 4.0
 """The perplexity axis ends at this multiple of the lowest, so that final values stay distinct."""
@@ -96,7 +96,7 @@ def _curves(axes: Axes, finals: Mapping[str, Setting]) -> None:
     _scale(axes)
 
 
-def by_place(points: Iterable[tuple[str, int, float]]) -> Scores:
+def by_place(points: Iterable[tuple[str, float, float]]) -> Scores:
     """Collect scores that come with their model and their place on the horizontal axis."""
     found: Scores = {}
     for model, place, score in points:

@@ -15,9 +15,10 @@ from hyptrans.seq2seq.architectures import ARCHITECTURES
 from hyptrans.support.errors import UserError
 from hyptrans.train import settings
 from recipes import tables
-from recipes.common import results, scoring
+from recipes.common import results, scoring, seeds
 from recipes.common.translation import Run
 from recipes.study.table import chosen
+from recipes.trees import curvatures
 
 
 def test_pages_show_exactly_the_committed_results():
@@ -86,6 +87,23 @@ def test_the_page_states_what_the_pictures_of_trees_and_stress_show():
     assert max(deepest.values()) <= 3
     percents = [one for by in tables.by_layer().values() for (one,) in by.values()]
     assert f"by {min(percents)} to {max(percents)} %" in page
+
+
+def test_pages_state_what_fixed_curvatures_show():
+    page = " ".join(tables.RESULTS.read_text(encoding="utf-8").split())
+    found = tables.by_curvature()
+    plus = [f"{statistics.fmean(several):.1f}" for several in found["hybonet_plus"].values()]
+    assert [*found["hybonet_plus"]] == [0.01, 0.1, 1, 10, 100]
+    assert f"{', '.join(plus[:-1])} and {plus[-1]} %" in page
+    shell = {c: seeds.spread(several) for c, several in found["lorentz_shell"].items()}
+    assert f"has {shell[10]} % (the baseline" in page
+    assert re.search(rf"at .1 {shell[1]}\.", page)
+    forms = results.read_lines(tables.HERE / "trees" / "forms.jsonl")
+    scaled = "hybonet_plus, curvature fixed at -0.01, lengths times 10"
+    tried = [x for x in forms if (x.get("form"), x.get("rate")) == (scaled, 0.01)]
+    assert f"has {seeds.spread([x['exact']['test']['all'] for x in tried])} %: the unit" in page
+    # "more than 10 % needs a radius of 7"
+    assert curvatures.sphere_stress(6.5) < 0.1 < curvatures.sphere_stress(7)
 
 
 def test_hyptrans_train_starts_from_the_best_settings_of_the_study():
