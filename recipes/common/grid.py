@@ -42,6 +42,7 @@ class Grid:
         training: returns the first seed's training of a model, in a cell, at a rate.
         only: the models of each cell that does not try all.
         hardest: the kind of answers that gets its own column.
+        tests: the test sets by the columns of their scores; p is that of the first.
     """
 
     title: str
@@ -51,6 +52,7 @@ class Grid:
     training: Callable[[str, str, float], Training]
     only: Mapping[str, Sequence[str]] = field(default_factory=dict)
     hardest: str = ""
+    tests: Mapping[str, str] = field(default_factory=lambda: {"exact match": TEST})
 
     def trainings(self, lines: Results) -> list[Training]:
         """Return all trainings known so far."""
@@ -114,7 +116,7 @@ class Grid:
         return [done[name] for name in best if name in done]
 
     def table(self, lines: Results) -> str:
-        """Write exact match on the test set by cell and model, at its best rate."""
+        """Write exact match on the test sets by cell and model, at its best rate."""
         groups = {}
         for cell in self.cells:
             untuned = [x for x in self.models(cell) if self.choice(lines, cell, x).is_open]
@@ -122,18 +124,19 @@ class Grid:
         shown = [line for finals, *_ in groups.values() for line in finals]
         if not shown:
             return results.NOT_MEASURED
-        score, hardest = "exact match", self.hardest.replace("_", " ")
-        values = {score: partial(right, subset=TEST)}
+        score, hardest = next(iter(self.tests)), self.hardest.replace("_", " ")
+        values = {name: partial(right, subset=subset) for name, subset in self.tests.items()}
         if hardest:
-            values[hardest] = partial(right, subset=TEST, kind=self.hardest)
+            values[hardest] = partial(right, subset=self.tests[score], kind=self.hardest)
         frame, at_least = exact.compared(self.title, groups, values, score)
         if hardest:
             frame[hardest] = frame[hardest].map(statistics.fmean)
+        sets, of = ("sets", f" on {score}") if len(self.tests) > 1 else ("set", "")
         return (
             f"{markdown(frame, {hardest: '.1f', 'p': '.3f'}, texts=2)}\n\n"
-            f"Percent of exact matches on the test set after {shown[0]['updates']:,} updates, "
+            f"Percent of exact matches on the test {sets} after {shown[0]['updates']:,} updates, "
             "mean ± standard deviation over seeds, at the rate whose mean is best on the "
-            "validation set (in brackets: not tuned); p: two-sided permutation test of seeds "
+            f"validation set (in brackets: not tuned); p: two-sided permutation test of seeds{of} "
             f"against the twin in the same {self.title}, Holm-corrected over the models of a "
             f"{self.title}{at_least}, not over the {self.title}s; "
             f"{results.made_by(shown)}."

@@ -47,7 +47,7 @@ FOREST, TREES, TREE_SEEDS = "forest", range(1, 12), (1, 2, 3)
 """The stage of the other trees, the seeds that draw them, and the training seeds on each tree."""
 FOREST_CELLS = ("d8", "d16", "d32")
 FOREST_MODELS = (*TWINS, "sphere", "hybonet_plus", "lorentz_shell")
-_FLAGS: Flags = {
+FLAGS: Flags = {
     **{"--share-all-embeddings": None, "--optimizer": "adam", "--adam-betas": "(0.9, 0.999)"},
     **{"--clip-norm": "1", "--criterion": "cross_entropy", "--batch-size": "128"},
     **{"--dropout": "0", "--attention-dropout": "0", "--warmup-updates": "200"},
@@ -148,7 +148,7 @@ def _training(
     model: str, cell: str, rate: float, *, stage: str = "path", tree: int = 0, seed: int = SEEDS[0]
 ) -> Training:
     width, heads = CELLS[cell]
-    flags = {**exact.size_flags(width=width, heads=heads), **_FLAGS}
+    flags = {**exact.size_flags(width=width, heads=heads), **FLAGS}
     task, setting = (f"tree{tree}", f"{cell}-tree{tree}") if tree else ("data", cell)
     return Training(stage, model, setting, rate, UPDATES, seed, flags, (VALID, TEST), task)
 

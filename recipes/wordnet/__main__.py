@@ -9,15 +9,14 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.lines import read_lines
 from recipes.common import exact, options
-from recipes.common.exact import TEST, TWINS, VALID, Flags, Training, right
+from recipes.common.exact import TEST, TWINS, VALID, Flags, Training
 from recipes.common.grid import Grid
-from recipes.common.results import NOT_MEASURED, Results, made_by, markdown
+from recipes.trees.__main__ import FLAGS
 
 HERE = Path(__file__).resolve().parent
 FOLDER, FILE = "wordnet", "data.noun"
@@ -30,15 +29,9 @@ SIZES = {VALID: 1000, TEST: 2000, SUBTREES: 1000}
 SEED = 383
 CELL, MODELS = "d32", (*TWINS, "sphere", "hybonet_plus")
 RATES, UPDATES, SEEDS = (3e-3, 1e-2, 3e-2), 2000, (1, 2, 3, 4, 5)
-_FLAGS: Flags = {
-    **exact.size_flags(width=32, heads=2),
-    **{"--share-all-embeddings": None, "--optimizer": "adam", "--adam-betas": "(0.9, 0.999)"},
-    **{"--clip-norm": "1", "--criterion": "cross_entropy", "--batch-size": "128"},
-    **{"--dropout": "0.1", "--attention-dropout": "0", "--warmup-updates": "200"},
-    **{"--lr-scheduler": "polynomial_decay", "--total-num-update": "{updates}"},
-}
+_FLAGS: Flags = {**exact.size_flags(width=32, heads=2), **FLAGS, "--dropout": "0.1"}
 _LINE = re.compile(r"(\d{8}) \d\d n ([0-9a-f]{2}) (.+?) \| (.+)")
-_PARENT = re.compile(r"@ (\d{8}) n 0000")
+_PARENT, _CHILD = re.compile(r"@ (\d{8}) n 0000"), re.compile(r"~i? (\d{8}) n 0000")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -70,11 +63,12 @@ def read_tree(data: Path | None) -> Mapping[str, Noun]:
     """Return the nouns of ``data.noun`` by their key, which is their place in the file.
 
     Raises:
-        UserError: the file is missing, or a line does not have WordNet's form.
+        UserError: the file is missing or cut off, or a line does not have WordNet's form.
     """
     data = options.required(data, f"WordNet's {FILE}", "nltk/nltk_data")
     path = options.file(data, FILE)
     found: dict[str, Noun] = {}
+    children: set[str] = set()
     for number, line in enumerate(read_lines(path), start=1):
         if line.startswith("  "):
             continue  # the licence
@@ -87,8 +81,11 @@ def read_tree(data: Path | None) -> Mapping[str, Noun]:
         # examples of use follow the definition
         told = " ".join([*names, gloss.partition('; "')[0]]).replace("_", " ")
         words = re.findall(r"\w+", told.lower())
+        children.update(_CHILD.findall(fields))
         parent = _PARENT.search(fields)
         found[key] = Noun(words, f"{names[0]}#{key}", parent[1] if parent else None)
+    if lost := children - found.keys():
+        raise UserError(f"{path} is cut off: it lacks noun {min(lost)}, among others")
     return found
 
 
@@ -150,29 +147,9 @@ def _training(model: str, cell: str, rate: float) -> Training:
     return Training("wordnet", model, cell, rate, UPDATES, SEEDS[0], _FLAGS, answers)
 
 
-GRID = Grid("width", (CELL,), RATES, SEEDS, _training, {CELL: MODELS})
-
-
-def table(found: Results) -> str:
-    """Write exact match on held-out leaves and in held-out subtrees."""
-    finals = GRID.finals(found, CELL)
-    if not finals:
-        return NOT_MEASURED
-    untuned = [model for model in MODELS if GRID.choice(found, CELL, model).is_open]
-    twin, values = GRID.twin(found, CELL), {"leaves": TEST, "subtrees": SUBTREES}
-    frame, at_least = exact.compared(
-        "width",
-        {CELL: (finals, twin, untuned)},
-        {title: partial(right, subset=subset) for title, subset in values.items()},
-        "leaves",
-    )
-    return (
-        f"{markdown(frame, {'p': '.3f'}, texts=2)}\n\n"
-        f"Percent of exact matches after {UPDATES:,} updates, "
-        "mean ± standard deviation over seeds, at the rate whose mean is best on the "
-        "validation set (in brackets: not tuned); p: two-sided permutation test of seeds "
-        f"on leaves against `{twin}`, Holm-corrected over the table{at_least}; {made_by(finals)}."
-    )
+_TESTS = {"leaves": TEST, "subtrees": SUBTREES}
+GRID = Grid("width", (CELL,), RATES, SEEDS, _training, {CELL: MODELS}, tests=_TESTS)
+table = GRID.table
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from recipes.common import exact, results
 from recipes.common.commands import portable
 from recipes.scan import __main__ as scan
 from recipes.trees import __main__ as trees
+from recipes.wordnet import __main__ as wordnet
 from tests.real_data import real_data
 from tests.recipes.scripts import RECIPES
 
@@ -272,6 +273,7 @@ def test_results_that_differ_from_the_plan_are_refused(tmp_path, field, value):
         ("cogs", cogs.trainings, 40),
         ("scan", scan.GRID.trainings, 8),
         ("trees", trees.trainings, 200),
+        ("wordnet", wordnet.GRID.trainings, 20),
     ],
 )
 def test_every_recorded_training_is_complete_and_keeps_its_command(name, plan_of, least, capsys):

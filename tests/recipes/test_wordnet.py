@@ -84,6 +84,7 @@ def test_answers_are_paths_and_subtrees_are_held_out_whole(nouns):
     [
         ("00000001 05 v 01 run 0 000 | to run\n", r"line 1 is not a noun of WordNet's database"),
         (noun("1", ["entity"], "what is", []), "data.noun has no living_thing"),
+        (noun("1", ["entity"], "what is", [("~i", "2")]), "is cut off: it lacks noun 00000002,"),
     ],
 )
 def test_another_file_is_refused(tmp_path, text, message):
