@@ -25,6 +25,7 @@ def test_pages_show_exactly_the_committed_results():
     blocks = tables.blocks()
     names = {(page.parent.name, name) for page, name in blocks}
     assert names >= {("quickstart", "results"), ("study", "results"), ("probing", "checkpoints")}
+    assert ("trees", "curvatures") in names
     assert {name for page, name in blocks if page == tables.README} == {"choices"}
     for (page, name), text in blocks.items():
         shown = f"<!-- {name}: begin -->\n{text}\n<!-- {name}: end -->"

@@ -1,5 +1,7 @@
 """The WordNet recipe: its questions, its splits, and what it refuses."""
 
+import collections
+
 import pytest
 
 from hyptrans.support.errors import UserError
@@ -70,6 +72,8 @@ def test_answers_are_paths_and_subtrees_are_held_out_whole(nouns):
     # a leaf's name occurs once, and the word of a held-out subtree never, in training
     assert {*questions["subtrees"]} == {"great one of it"}
     assert 10 < len({x for x in questions["train"] if "word" in x}) <= 16 - 3
+    known = collections.Counter(word for x in questions["train"] for word in x.split())
+    assert min(known.values()) == 2
     for question, answer, kind in [*sets["train"], *sets["valid"], *sets["test"]]:
         if "word" not in question:
             continue
