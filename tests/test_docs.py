@@ -47,6 +47,17 @@ def test_cover_picture_shows_every_final_cogs_training(name):
     assert len(re.findall(r">(?:A|dog|runs|across|the|street)</text>", drawn)) == 6
 
 
+def test_findings_count_their_guesses_and_name_their_scripts():
+    folder = ROOT / "findings"
+    page = (folder / "README.md").read_text(encoding="utf-8")
+    rows = [row.strip("| ").split(" | ") for row in page.splitlines() if row.startswith("| ")]
+    counts = {word: sum(word in row for row in rows) for word in ("right", "missed", "unguessed")}
+    guesses = counts["right"] + counts["missed"]
+    assert f"{guesses} guesses, {counts['missed']} of them missed" in page
+    assert f"{counts['unguessed']} more rows" in page
+    assert not [path.stem for path in folder.glob("*.sh") if path.stem not in page]
+
+
 def test_site_pages_link_only_within_the_site():
     docs = ROOT / "docs"
     for page in docs.glob("*.md"):
