@@ -289,7 +289,10 @@ def test_output_folder_is_checked_before_a_download(tmp_path, run, iwslt, site):
     made(run, "iwslt14", iwslt, tmp_path / "done", "--raw-text")
     words = ("iwslt14", "--raw", raw, "--out", tmp_path / "done")
     assert "done is finished; choose another --out, or --overwrite" in error_of(run(*words))
-    assert "cannot be downloaded" in error_of(run(*words, "--overwrite"))
+    # the next check, and on an old Python the one before it
+    safe = hasattr(tarfile, "data_filter")
+    later = "cannot be downloaded" if safe else "this Python is too old to unpack safely"
+    assert later in error_of(run(*words, "--overwrite"))
 
 
 @pytest.mark.skipif(not hasattr(tarfile, "data_filter"), reason="Python before 3.11.4")
